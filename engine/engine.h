@@ -1,0 +1,121 @@
+// The node's DuckDB: pooled instances over one or more lakes, their walls, execution of statements and encoding of results.
+// Engine is thread-safe. An Execution is used by one worker thread at a time (plan → start → step… → finish, maybe on different
+// threads with a happens-before between), except cancel() and progress(), which any thread may call at any time.
+// Called by cluster/node_agent; knows nothing of links, queues or admission: the caller decides when and with which grant.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/statement.h"
+
+namespace roost {
+
+namespace obs {
+class Log;
+}
+
+// One DuckLake that the node serves.
+struct LakeLocation {
+    std::string catalog;        // the name SQL uses, e.g. "lake"
+    std::string metadata_path;  // SQLite file
+    std::string data_path;      // directory of data files, absolute
+    std::string staging_path;   // directory of uploaded files that internal statements may read
+};
+
+struct EngineOptions {
+    std::string dir;             // the node's own directory; engine uses spill/ and results/ below it
+    std::string extension_dir;   // *.duckdb_extension files
+    std::vector<LakeLocation> lakes;
+    uint32_t threads = 1;        // cores of this node
+    uint64_t small_bytes = 0;    // memory limit of the shared small instance of a catalog (one thread)
+    uint64_t pinned_bytes = 0;   // base limit of the shared instance of a catalog for sessions with an open transaction
+    uint64_t spill_max_bytes = 0;
+    int64_t result_retention_ms = 86'400'000;
+};
+
+// Where a statement may run and with how much.
+struct Grant {
+    enum class Lane : uint8_t {
+        small,   // the shared small instance
+        slot,    // slot `slot` of the ladder: its own pooled instance, limit `bytes`
+        pinned,  // the session's connection; `bytes` more than the base limit while it runs
+    };
+    Lane lane = Lane::small;
+    uint32_t slot = 0;
+    uint64_t bytes = 0;
+};
+
+struct PlanInfo {
+    bool fits_small = false;
+    uint64_t estimated_bytes = 0;  // sum over blocking operators, see admission.md; a rough figure is enough for fits_small
+    ResultHeader header;
+};
+
+// Receives what an execution produces, on the worker's thread.
+class ResultSink {
+public:
+    virtual ~ResultSink() = default;
+    virtual void header(const ResultHeader &header) = 0;
+    // A batch of encoded rows (64 to 256 KiB where there is enough). False: enough for now; step() returns soon.
+    virtual bool rows(uint32_t rows, std::string bytes) = 0;
+};
+
+class Execution {
+public:
+    virtual ~Execution() = default;
+    // Binds and optimises in the small instance (or on the session's connection) without running anything. Errors are the
+    // statement's own (syntax, unknown table …).
+    virtual Result<PlanInfo> plan() = 0;
+    // Begins to run with this grant. After plan() with Lane::small the plan is used as it is. May be called without plan()
+    // (spec.shape_is_large).
+    virtual Status start(const Grant &grant) = 0;
+    // Runs until the sink says enough or the end: true when there is more to do. Writes (commit included) and stored results
+    // finish here too.
+    virtual Result<bool> step(ResultSink &sink) = 0;
+    // Releases the engine's part (connection, instance back to its pool, transaction of an autocommit statement rolled back
+    // if it did not commit) and says what happened; `status` is why it ends when that is not the engine's own result.
+    // When it returns the memory of the grant is back. Called exactly once.
+    virtual Completion finish(Status status) = 0;
+    // Makes plan/start/step return `reason` soon. Idempotent; the first reason wins.
+    virtual void cancel(Status reason) = 0;
+    // 0..100, negative when unknown.
+    virtual double progress() const = 0;
+};
+
+// Reads a stored result again, from any row.
+class StoredResultReader {
+public:
+    virtual ~StoredResultReader() = default;
+    virtual Result<bool> step(ResultSink &sink) = 0;  // as Execution::step; the bytes are an Arrow IPC stream
+};
+
+class Engine {
+public:
+    virtual ~Engine() = default;
+    static Result<std::unique_ptr<Engine>> open(EngineOptions options, obs::Log &log);
+
+    // REQUIRES: spec.work == execute, or describe (then only plan() and finish() are called).
+    virtual Result<std::unique_ptr<Execution>> create(StatementSpec spec) = 0;
+    // Rolls back and forgets a session's state on this node; fine when there is none. Cancels what runs in it.
+    virtual void end_session(const Uuid &session) = 0;
+    // True while the session has an open transaction here.
+    virtual bool has_session(const Uuid &session) const = 0;
+
+    // Rows [offset, offset+limit) of a stored result as a JSON array of row objects, values as the HTTP contract says.
+    // not_found when the result is unknown or expired.
+    virtual Result<std::string> read_page(const Uuid &statement, uint64_t offset_rows, uint32_t limit_rows) = 0;
+    virtual Result<std::unique_ptr<StoredResultReader>> open_arrow(const Uuid &statement) = 0;
+    virtual Status drop_result(const Uuid &statement) = 0;
+    // Drops results past their retention; called now and then.
+    virtual void sweep_results() = 0;
+
+    // Memory that DuckDB's buffer managers hold now, all instances, bytes.
+    virtual uint64_t used_bytes() const = 0;
+    virtual std::string version() const = 0;  // DuckDB's, e.g. "v1.5.5"
+};
+
+}  // namespace roost

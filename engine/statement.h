@@ -1,0 +1,117 @@
+// Plain data that crosses the seam between gateway and node: what is to be run, and what came of it. No DuckDB types, so that
+// service/, cluster/ and the fronts can use it. Values only; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+
+namespace roost {
+
+// One output column. `type` is DuckDB's own spelling (what DESCRIBE prints); the pg_ fields follow contracts' type table.
+struct Column {
+    std::string name;
+    std::string type;
+    uint32_t pg_oid = 25;
+    int16_t pg_typlen = -1;
+    int32_t pg_typmod = -1;
+    bool operator==(const Column &) const = default;
+};
+
+// One bound parameter. `value` unset: NULL.
+struct Param {
+    enum class Form : uint8_t {
+        pg_text = 0,    // PostgreSQL's text input syntax of pg_oid (0: inferred by the engine, else text)
+        pg_binary = 1,  // PostgreSQL's binary form of pg_oid
+        typed_json = 2, // `value` is a JSON value, `type` the DuckDB type it stands for (empty: by the JSON value's own kind)
+    };
+    Form form = Form::pg_text;
+    uint32_t pg_oid = 0;
+    std::string type;
+    std::optional<std::string> value;
+};
+
+enum class ResultFormat : uint8_t {
+    pg_rows = 0,  // row frames hold whole PostgreSQL DataRow messages ('D', int32 length, …), in the formats of result_formats
+    stored = 1,   // the node keeps the rows in its result store; the stream has only header and end (and a first page as JSON)
+};
+
+// Session settings that travel with each statement.
+struct StatementSettings {
+    std::string catalog;                   // active catalog, e.g. "lake"
+    std::vector<std::string> search_path;  // schema names inside `catalog`; empty: {"main"}
+    std::string time_zone = "UTC";
+    bool operator==(const StatementSettings &) const = default;
+};
+
+enum class TransactionAction : uint8_t {
+    autocommit = 0,  // the statement is its own transaction
+    in_session,      // runs inside the open transaction of `session` (begun on the node at the first such statement)
+    commit,          // `sql` is ignored: commit the session's transaction
+    rollback,        // `sql` is ignored: roll it back (no error when there is none)
+};
+
+// What kind of work a dispatch asks for.
+enum class Work : uint8_t {
+    execute = 0,
+    describe,  // prepare only: header with columns and param_oids, nothing runs
+};
+
+struct StatementSpec {
+    Uuid id;
+    Work work = Work::execute;
+    std::string sql;  // one statement
+    std::vector<Param> params;
+    std::vector<uint32_t> param_oids;     // describe: declared types, 0 where unknown
+    std::vector<int16_t> result_formats;  // pg_rows: 0 text, 1 binary; empty: all text; one: for all columns
+    ResultFormat format = ResultFormat::pg_rows;
+    StatementSettings settings;
+    TransactionAction transaction = TransactionAction::autocommit;
+    Uuid session;               // nil: none
+    bool read_only = false;     // the transaction was declared READ ONLY
+    bool writes = false;        // changes the lake: runs as BEGIN, statement, commit message with the id, COMMIT
+    bool internal = false;      // made by roost itself (import): may read the staging folder
+    bool shape_is_large = false;  // the gateway remembers this shape as larger than XS: skip the small lane's planning
+    bool no_wait = false;       // refuse instead of waiting for memory
+    uint32_t first_page_rows = 0;  // stored: rows of the JSON page sent along with the end
+    int64_t timeout_ms = 600'000;  // wall clock from the start of execution, admission wait excluded; 0: none
+    int64_t admission_wait_ms = 300'000;
+};
+
+struct ResultHeader {
+    bool has_grid = false;  // false: DDL, DML without RETURNING: no rows, `columns` is empty
+    std::vector<Column> columns;
+    std::vector<uint32_t> param_oids;  // describe only: one pg oid for each parameter
+};
+
+// Where a statement's time went on the node, microseconds; 0 where the stage did not happen.
+struct NodeTimings {
+    int64_t queued_us = 0;     // waiting for a worker
+    int64_t plan_us = 0;       // bind, optimise, estimate
+    int64_t admission_us = 0;  // waiting for memory
+    int64_t execute_us = 0;    // start of execution to the last row
+    int64_t encode_us = 0;     // of execute_us: turning rows into bytes
+    int64_t blocked_us = 0;    // of execute_us: the reader was slower than the engine
+    int64_t commit_us = 0;
+};
+
+// How a statement ended. Sent exactly once, last.
+struct Completion {
+    Status status;
+    uint64_t rows = 0;                // rows of the grid
+    std::optional<uint64_t> affected; // INSERT, UPDATE, DELETE, MERGE, CTAS
+    uint64_t result_bytes = 0;
+    uint64_t peak_memory_bytes = 0;
+    uint64_t granted_bytes = 0;
+    bool ran_large = false;           // did not fit the small lane; the gateway remembers it by shape
+    NodeTimings timings;
+    std::string first_page;           // stored: JSON array of row objects, see ResultStore
+    std::string profile_json;         // DuckDB's operator tree as JSON; empty when there is none
+};
+
+}  // namespace roost

@@ -1,0 +1,58 @@
+// A logical session at its gateway: a Postgres connection, an HTTP one-shot, later a Flight or HTTP session. It is bound to no node
+// until it holds state there (an open transaction). Loop-thread only; owned by its front through shared_ptr, closed by
+// Service::close_session.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "engine/statement.h"
+
+namespace roost::service {
+
+struct Principal {
+    Uuid user_id;
+    std::string user_name;
+    std::string role;  // "admin" | "user"
+};
+
+struct OpenSession {
+    Principal principal;
+    std::string workspace;    // slug or UUID; empty: the default one
+    std::string catalog;      // slug; empty: the workspace's default
+    std::string front;        // "pg" | "http" | "internal"
+    std::string origin = "interactive";
+    std::string client_name;  // application_name, User-Agent product
+};
+
+enum class TransactionState : uint8_t { idle, open, failed };  // 'I', 'T', 'E' on Postgres wire
+
+class WriteLease;
+
+struct Session {
+    Uuid id;
+    Principal principal;
+    Uuid workspace_id;
+    std::string workspace;
+    std::string front, origin, client_name;
+    StatementSettings settings;          // catalog, search_path, time zone: travel with each statement
+    int64_t statement_timeout_ms = 0;    // 0: the pool's default
+    bool default_read_only = false;
+
+    // Transaction. Changed only by Service (begin, commit, rollback, and a failed statement in an open one).
+    TransactionState transaction = TransactionState::idle;
+    bool transaction_read_only = false;
+    std::optional<Uuid> pinned_node;     // where the open transaction lives; unset until its first statement
+    bool transaction_has_read = false;
+    std::shared_ptr<WriteLease> lease;   // held from the first write to the end of the transaction
+    uint64_t begin_commit_count = 0;     // commits on the catalog seen when the transaction first read
+    bool closed = false;
+};
+
+}  // namespace roost::service

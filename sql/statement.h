@@ -1,0 +1,94 @@
+// What the gateway knows of a SQL text before it runs: its statements, what each is, what it touches. Pure functions over text
+// with DuckDB's bare parser (no I/O, nothing evaluated) and, for PostgreSQL's session commands that DuckDB does not know, a
+// small parser of our own. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace roost::sql {
+
+enum class Kind : uint8_t {
+    empty,         // nothing but blanks and comments
+    select,        // SELECT, VALUES, FROM-first, WITH, TABLE, PIVOT
+    insert, update, delete_rows, merge,
+    create_table, create_table_as, create_view, create_schema, create_other,
+    alter, drop, truncate, comment_on,
+    explain, describe,  // EXPLAIN; DESCRIBE, SHOW TABLES, SUMMARIZE: run as reads
+    copy,
+    // Session commands, handled by roost itself and never sent to a node:
+    begin, commit, rollback, savepoint, release, rollback_to,
+    set, reset, show,        // show: SHOW name of a session variable, SHOW ALL
+    use,                     // USE catalog.schema
+    prepare, execute, deallocate,
+    declare, fetch, move, close_cursor,
+    discard, listen, unlisten, notify, lock_table, set_constraints,
+    other,         // parsed, but nothing we run: refused with its name
+};
+
+std::string_view kind_name(Kind kind);  // "select", "create_table_as", …: history, metrics, errors
+// The kinds that roost answers without a node.
+bool is_session_command(Kind kind);
+bool changes_lake(Kind kind);
+
+// A table as the text names it; parts that are not given are empty.
+struct TableName {
+    std::string catalog, schema, table;
+    auto operator<=>(const TableName &) const = default;
+};
+
+// What a session command says, for those kinds that need it.
+struct SessionCommand {
+    std::string name;                 // set/reset/show: variable, lower case; prepare…/cursor kinds: the object's name; "all" for ALL
+    std::vector<std::string> values;  // set: the value list as text (literals unquoted; SET x TO a, b → two); use: path parts
+    bool is_default = false;          // SET x TO DEFAULT
+    bool is_local = false;            // SET LOCAL
+    bool is_number = false;           // the single value was an unquoted number
+    std::string body;                 // prepare, declare: the statement inside; execute: "(args)" text
+    std::map<std::string, std::string> options;  // begin: "isolation", "read_only" = "on"/"off", "deferrable"; fetch: "direction", "count"; …
+};
+
+struct Statement {
+    std::string text;        // its part of the original text, blanks and `;` around it removed
+    uint32_t offset = 0;     // where it starts in the original, characters (for error positions)
+    Kind kind = Kind::empty;
+    std::vector<TableName> reads;   // tables and views named anywhere in it, CTE names left out
+    std::vector<TableName> writes;  // targets of DML and DDL
+    uint32_t param_count = 0;       // highest $n, or number of ? marks
+    bool read_only_hint = false;    // begin: READ ONLY was said
+    SessionCommand command;
+    std::string tag_object;         // DDL: TABLE, VIEW, SCHEMA …: for the command tag
+    bool returning = false;         // DML with RETURNING
+};
+
+struct ParseLimits {
+    uint32_t text_max_bytes = 16 * 1024 * 1024;
+    uint32_t statements_max = 10'000;
+    uint32_t depth_max = 1'000;  // nesting of the tree; more is refused, not recursed into
+};
+
+// Splits and parses the whole text: all statements or an error (42601 with a position; nothing runs if any part is broken).
+// An empty text gives one statement of kind empty. Invalid UTF-8 and NUL: 22021. Too long: 54000 (program_limit_exceeded).
+Result<std::vector<Statement>> parse(std::string_view text, const ParseLimits &limits = {});
+
+enum class Context : uint8_t { oneshot, session };
+
+struct GuardPolicy {
+    std::vector<std::string> catalogs;  // names that SQL may use as a catalog
+};
+
+// The guard: allow-list over the whole parse tree. Ok, or not_allowed with `rule`, `position` and what to do.
+// The text is parsed again inside, so that the verdict is on what will run and not on a summary of it.
+Status check(const Statement &statement, Context context, const GuardPolicy &policy);
+
+// 64-bit hash of the statement's shape: literals normalised, case of keywords and blanks ignored. Equal shapes share memory
+// of their size. Cheap enough for each statement (no parse).
+uint64_t fingerprint(std::string_view statement_text);
+
+}  // namespace roost::sql
