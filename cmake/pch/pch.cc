@@ -1,0 +1,1 @@
+// The precompiled headers need a target to belong to, and a target a source.
