@@ -27,6 +27,11 @@ add_library(third_json INTERFACE)
 target_link_libraries(third_json INTERFACE nlohmann_json::nlohmann_json)
 add_library(third_cli11 INTERFACE)
 target_link_libraries(third_cli11 INTERFACE CLI11::CLI11)
+# The definitions are those that Debian compiled the library with: they change the layout of its classes.
+add_library(third_httplib INTERFACE)
+target_link_libraries(third_httplib INTERFACE cpp-httplib)
+target_compile_definitions(third_httplib INTERFACE
+  CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
 add_library(third_prometheus INTERFACE)
 target_link_libraries(third_prometheus INTERFACE prometheus-cpp::core)
 add_library(third_toml INTERFACE)  # header only, in the system's include path
