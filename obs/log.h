@@ -2,6 +2,7 @@
 // secrets are the caller's to leave out.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>

@@ -1,0 +1,148 @@
+#include "obs/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+
+#include "obs/process_stats.h"
+#include "obs/series.h"
+
+namespace roost::obs {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+constexpr size_t kSmallSetMax = 32;
+constexpr size_t kStatementSeriesMax = 512;
+constexpr size_t kNodesMax = 256;
+
+// A statement takes from 10 µs (a prepared point read's stage) to its time limit of 10 minutes.
+const Histogram::BucketBoundaries &duration_buckets() {
+    static const Histogram::BucketBoundaries buckets = {
+        10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3,
+        0.1,   0.25,  0.5,   1.0,    2.5,    5.0,    10.0, 30.0,   60.0, 120.0, 300.0, 600.0,
+    };
+    return buckets;
+}
+
+class PrometheusMetrics final : public Metrics {
+public:
+    PrometheusMetrics() {
+        in_flight_ = &gauge("roost_statements_in_flight", "Statements accepted and not ended yet");
+        retries_ = &counter("roost_statement_retries_total", "Statements that the gateway ran again on another node");
+        lease_wait_ = &prometheus::BuildHistogram()
+                           .Name("roost_write_lease_wait_seconds")
+                           .Help("Time that writing statements waited for the catalog's single writer")
+                           .Register(registry_)
+                           .Add({}, duration_buckets());
+        cpu_ = &counter("process_cpu_seconds_total", "User and system CPU time of the gateway, in seconds");
+        resident_ = &gauge("process_resident_memory_bytes", "Resident size of the gateway");
+        open_files_ = &gauge("process_open_fds", "Open file descriptors of the gateway");
+        threads_ = &gauge("process_threads", "Threads of the gateway");
+    }
+
+    void statement_done(std::string_view front, std::string_view kind, std::string_view status) override {
+        statements_.get({front, kind, status}).Increment();
+    }
+    void stage(std::string_view stage, double seconds) override { stages_.get({stage}).Observe(seconds); }
+    void statements_in_flight(double value) override { in_flight_->Set(value); }
+    void connections(std::string_view front, double value) override { connections_.get({front}).Set(value); }
+    void bytes_sent(std::string_view front, uint64_t bytes) override {
+        bytes_.get({front}).Increment(static_cast<double>(bytes));
+    }
+    void rows_sent(std::string_view front, uint64_t rows) override {
+        rows_.get({front}).Increment(static_cast<double>(rows));
+    }
+    void routed(std::string_view reason) override { decisions_.get({reason}).Increment(); }
+    void retried() override { retries_->Increment(); }
+    void auth_failed(std::string_view front) override { auth_failures_.get({front}).Increment(); }
+    void write_lease_wait(double seconds) override { lease_wait_->Observe(seconds); }
+
+    void node(std::string_view node, const NodeGauges &gauges) override {
+        node_running_.get({node}).Set(gauges.running);
+        node_waiting_.get({node}).Set(gauges.waiting);
+        node_queued_.get({node}).Set(gauges.queued);
+        node_budget_.get({node}).Set(gauges.budget_bytes);
+        node_granted_.get({node}).Set(gauges.granted_bytes);
+        node_used_.get({node}).Set(gauges.used_bytes);
+        node_resident_.get({node}).Set(gauges.resident_bytes);
+        node_up_.get({node}).Set(gauges.up);
+    }
+    void node_gone(std::string_view node) override {
+        NodeGauges gone;
+        gone.up = 0;
+        this->node(node, gone);
+    }
+
+    std::string expose() const override {
+        const ProcessStats stats = read_process_stats();
+        cpu_->Increment(stats.cpu_seconds - cpu_->Value());
+        resident_->Set(static_cast<double>(stats.resident_bytes));
+        open_files_->Set(static_cast<double>(stats.open_files));
+        threads_->Set(static_cast<double>(stats.threads));
+        return prometheus::TextSerializer().Serialize(registry_.Collect());
+    }
+
+private:
+    Gauge &gauge(const char *name, const char *help) {
+        return prometheus::BuildGauge().Name(name).Help(help).Register(registry_).Add({});
+    }
+    Counter &counter(const char *name, const char *help) {
+        return prometheus::BuildCounter().Name(name).Help(help).Register(registry_).Add({});
+    }
+    Series<Counter, 1>::Make counters(const char *name, const char *help) {
+        auto *family = &prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+        return [family](const auto &labels) -> Counter & { return family->Add(labels); };
+    }
+    Series<Gauge, 1>::Make gauges(const char *name, const char *help) {
+        auto *family = &prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
+        return [family](const auto &labels) -> Gauge & { return family->Add(labels); };
+    }
+    Series<Histogram, 1>::Make histograms(const char *name, const char *help) {
+        auto *family = &prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
+        return [family](const auto &labels) -> Histogram & { return family->Add(labels, duration_buckets()); };
+    }
+    Series<Gauge, 1> node_series(const char *name, const char *help) { return {{"node"}, kNodesMax, gauges(name, help)}; }
+
+    prometheus::Registry registry_;
+    Series<Counter, 3> statements_{{"front", "kind", "status"},
+                                   kStatementSeriesMax,
+                                   counters("roost_statements_total", "Statements that ended, by how")};
+    Series<Histogram, 1> stages_{{"stage"},
+                                 kSmallSetMax,
+                                 histograms("roost_statement_stage_seconds", "Time of statements in each stage")};
+    Series<Gauge, 1> connections_{{"front"}, kSmallSetMax, gauges("roost_connections", "Open client connections")};
+    Series<Counter, 1> bytes_{{"front"}, kSmallSetMax, counters("roost_result_bytes_total", "Result bytes sent to clients")};
+    Series<Counter, 1> rows_{{"front"}, kSmallSetMax, counters("roost_result_rows_total", "Result rows sent to clients")};
+    Series<Counter, 1> decisions_{
+        {"reason"}, kSmallSetMax, counters("roost_routing_decisions_total", "Routing decisions, by reason")};
+    Series<Counter, 1> auth_failures_{
+        {"front"}, kSmallSetMax, counters("roost_auth_failures_total", "Log-ins and requests refused for their credentials")};
+    Series<Gauge, 1> node_running_ = node_series("roost_node_running", "Statements running on the node");
+    Series<Gauge, 1> node_waiting_ = node_series("roost_node_waiting", "Statements waiting for memory on the node");
+    Series<Gauge, 1> node_queued_ = node_series("roost_node_queued", "Statements accepted by the node and not started");
+    Series<Gauge, 1> node_budget_ = node_series("roost_node_budget_bytes", "Memory that the node lends to statements");
+    Series<Gauge, 1> node_granted_ = node_series("roost_node_granted_bytes", "Memory granted to statements now");
+    Series<Gauge, 1> node_used_ = node_series("roost_node_used_bytes", "Memory that the engine's buffer managers use");
+    Series<Gauge, 1> node_resident_ = node_series("roost_node_resident_bytes", "Resident size of the node's process");
+    Series<Gauge, 1> node_up_ = node_series("roost_node_up", "1 while the node is a member, 0 when it is gone");
+    Gauge *in_flight_ = nullptr;
+    Counter *retries_ = nullptr;
+    Histogram *lease_wait_ = nullptr;
+    Counter *cpu_ = nullptr;
+    Gauge *resident_ = nullptr;
+    Gauge *open_files_ = nullptr;
+    Gauge *threads_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Metrics> Metrics::make() { return std::make_unique<PrometheusMetrics>(); }
+
+}  // namespace roost::obs
