@@ -10,12 +10,23 @@ bool is_continuation(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; 
 void append_escaped(std::string &out, char c) {
     static constexpr char digits[] = "0123456789abcdef";
     switch (c) {
-        case '"': out += "\\\""; return;
-        case '\\': out += "\\\\"; return;
-        case '\n': out += "\\n"; return;
-        case '\r': out += "\\r"; return;
-        case '\t': out += "\\t"; return;
-        default: break;
+        case '"':
+            out += "\\\"";
+            return;
+        case '\\':
+            out += "\\\\";
+            return;
+        case '\n':
+            out += "\\n";
+            return;
+        case '\r':
+            out += "\\r";
+            return;
+        case '\t':
+            out += "\\t";
+            return;
+        default:
+            break;
     }
     out += "\\u00";
     out += digits[static_cast<uint8_t>(c) >> 4];

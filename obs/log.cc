@@ -27,10 +27,14 @@ constexpr std::chrono::milliseconds kGather{10};
 
 std::string_view level_name(Level level) {
     switch (level) {
-        case Level::debug: return "debug";
-        case Level::info: return "info";
-        case Level::warn: return "warn";
-        case Level::error: return "error";
+        case Level::debug:
+            return "debug";
+        case Level::info:
+            return "info";
+        case Level::warn:
+            return "warn";
+        case Level::error:
+            return "error";
     }
     return "info";
 }
@@ -154,7 +158,8 @@ private:
         line += "}\n";
     }
 
-    // Waits for lines, then a moment for more of them. False when there is nothing left to write and the log is closing.
+    // Waits for lines, then a moment for more of them. False when there is nothing left to write and the log is
+    // closing.
     bool next_batch(std::string &batch, uint64_t &lines, uint64_t &dropped) {
         const MutexLock lock(mutex_);
         while (queue_.empty() && !stopping_) hurry_.wait(mutex_);

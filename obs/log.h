@@ -1,5 +1,5 @@
-// Structured logs: one JSON object a line, {"ts","level","component","event", fields…}. Thread-safe. Values are escaped; SQL text and
-// secrets are the caller's to leave out.
+// Structured logs: one JSON object a line, {"ts","level","component","event", fields…}. Thread-safe. Values are
+// escaped; SQL text and secrets are the caller's to leave out.
 #pragma once
 
 #include <concepts>

@@ -108,22 +108,27 @@ private:
         auto *family = &prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
         return [family](const auto &labels) -> Histogram & { return family->Add(labels, duration_buckets()); };
     }
-    Series<Gauge, 1> node_series(const char *name, const char *help) { return {{"node"}, kNodesMax, gauges(name, help)}; }
+    Series<Gauge, 1> node_series(const char *name, const char *help) {
+        return {{"node"}, kNodesMax, gauges(name, help)};
+    }
 
     prometheus::Registry registry_;
     Series<Counter, 3> statements_{{"front", "kind", "status"},
                                    kStatementSeriesMax,
                                    counters("roost_statements_total", "Statements that ended, by how")};
-    Series<Histogram, 1> stages_{{"stage"},
-                                 kSmallSetMax,
-                                 histograms("roost_statement_stage_seconds", "Time of statements in each stage")};
+    Series<Histogram, 1> stages_{
+        {"stage"}, kSmallSetMax, histograms("roost_statement_stage_seconds", "Time of statements in each stage")};
     Series<Gauge, 1> connections_{{"front"}, kSmallSetMax, gauges("roost_connections", "Open client connections")};
-    Series<Counter, 1> bytes_{{"front"}, kSmallSetMax, counters("roost_result_bytes_total", "Result bytes sent to clients")};
-    Series<Counter, 1> rows_{{"front"}, kSmallSetMax, counters("roost_result_rows_total", "Result rows sent to clients")};
+    Series<Counter, 1> bytes_{
+        {"front"}, kSmallSetMax, counters("roost_result_bytes_total", "Result bytes sent to clients")};
+    Series<Counter, 1> rows_{
+        {"front"}, kSmallSetMax, counters("roost_result_rows_total", "Result rows sent to clients")};
     Series<Counter, 1> decisions_{
         {"reason"}, kSmallSetMax, counters("roost_routing_decisions_total", "Routing decisions, by reason")};
     Series<Counter, 1> auth_failures_{
-        {"front"}, kSmallSetMax, counters("roost_auth_failures_total", "Log-ins and requests refused for their credentials")};
+        {"front"},
+        kSmallSetMax,
+        counters("roost_auth_failures_total", "Log-ins and requests refused for their credentials")};
     Series<Gauge, 1> node_running_ = node_series("roost_node_running", "Statements running on the node");
     Series<Gauge, 1> node_waiting_ = node_series("roost_node_waiting", "Statements waiting for memory on the node");
     Series<Gauge, 1> node_queued_ = node_series("roost_node_queued", "Statements accepted by the node and not started");

@@ -1,5 +1,5 @@
-// The gateway's metrics, exposed in Prometheus text format. One object a process, made in app/ and passed down. Thread-safe.
-// Names start with roost_; labels are few and bounded (never SQL, users or ids; node is the node's id).
+// The gateway's metrics, exposed in Prometheus text format. One object a process, made in app/ and passed down.
+// Thread-safe. Names start with roost_; labels are few and bounded (never SQL, users or ids; node is the node's id).
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,20 @@ public:
 
     // roost_statements_total{front,kind,status}: front http|pg|internal, status done|failed|cancelled|timeout|refused
     virtual void statement_done(std::string_view front, std::string_view kind, std::string_view status) = 0;
-    // roost_statement_stage_seconds{stage}: parse|route|dispatch|queue|plan|admission|execute|encode|blocked|commit|total
+    // roost_statement_stage_seconds{stage}:
+    // parse|route|dispatch|queue|plan|admission|execute|encode|blocked|commit|total
     virtual void stage(std::string_view stage, double seconds) = 0;
-    virtual void statements_in_flight(double value) = 0;         // roost_statements_in_flight
-    virtual void connections(std::string_view front, double value) = 0;  // roost_connections{front}
-    virtual void bytes_sent(std::string_view front, uint64_t bytes) = 0; // roost_result_bytes_total{front}
-    virtual void rows_sent(std::string_view front, uint64_t rows) = 0;   // roost_result_rows_total{front}
+    virtual void statements_in_flight(double value) = 0;                  // roost_statements_in_flight
+    virtual void connections(std::string_view front, double value) = 0;   // roost_connections{front}
+    virtual void bytes_sent(std::string_view front, uint64_t bytes) = 0;  // roost_result_bytes_total{front}
+    virtual void rows_sent(std::string_view front, uint64_t rows) = 0;    // roost_result_rows_total{front}
     // roost_routing_decisions_total{reason}
     virtual void routed(std::string_view reason) = 0;
-    virtual void retried() = 0;                                  // roost_statement_retries_total
-    virtual void auth_failed(std::string_view front) = 0;        // roost_auth_failures_total{front}
-    virtual void write_lease_wait(double seconds) = 0;           // roost_write_lease_wait_seconds
+    virtual void retried() = 0;                                              // roost_statement_retries_total
+    virtual void auth_failed(std::string_view front) = 0;                    // roost_auth_failures_total{front}
+    virtual void write_lease_wait(double seconds) = 0;                       // roost_write_lease_wait_seconds
     virtual void node(std::string_view node, const NodeGauges &gauges) = 0;  // roost_node_*{node}
-    virtual void node_gone(std::string_view node) = 0;           // keeps the series, sets roost_node_up to 0
+    virtual void node_gone(std::string_view node) = 0;  // keeps the series, sets roost_node_up to 0
     virtual std::string expose() const = 0;
 };
 

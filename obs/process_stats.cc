@@ -23,7 +23,9 @@ uint64_t nth_number(std::string_view text, size_t n) {
     return value;
 }
 
-double seconds(const timeval &time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; }
+double seconds(const timeval &time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
 
 uint64_t count_entries(const char *directory) {
     DIR *dir = opendir(directory);

@@ -1,7 +1,8 @@
 // A metric with labels, bounded and cheap to find. Thread-safe.
 //
-// prometheus-cpp makes a map of strings for each look-up, about 2 µs; this keeps the handles by their label values. Past
-// `series_max` combinations everything new counts under "other", so that no bug or client can fill the memory of whoever scrapes.
+// prometheus-cpp makes a map of strings for each look-up, about 2 µs; this keeps the handles by their label values.
+// Past `series_max` combinations everything new counts under "other", so that no bug or client can fill the memory of
+// whoever scrapes.
 #pragma once
 
 #include <prometheus/family.h>
