@@ -1,0 +1,77 @@
+// What gateway and node say to each other: plain structs with an encoding each. Decoders take hostile bytes: every field is
+// bounds-checked, trailing bytes are an error. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/codec.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "engine/statement.h"
+
+namespace roost::cluster {
+
+// node → gateway, first on a control link.
+struct Hello {
+    Uuid node;
+    uint64_t incarnation = 0;   // one run of a node process
+    std::string name, pool, version, engine_version, dir;
+    int64_t pid = 0;
+    uint32_t cpus = 1;          // effective vCPUs: the node's weight
+    uint64_t memory_bytes = 0, budget_bytes = 0;
+};
+
+struct Heartbeat {
+    uint32_t running = 0, waiting = 0, queued = 0;
+    uint64_t granted_bytes = 0, used_bytes = 0, resident_bytes = 0;
+};
+
+// gateway → node: you are in; and how often to say so.
+struct Welcome {
+    std::string gateway_version;
+    uint32_t heartbeat_ms = 5000;
+};
+
+// A running statement's state, sent when it changes.
+struct Progress {
+    enum class Phase : uint8_t { queued, planning, waiting, running } phase = Phase::queued;
+    uint32_t place = 0;      // waiting: 1 is the head
+    double percent = -1;
+};
+
+struct Cancel {
+    Status reason;
+};
+
+struct ReadPage {
+    Uuid statement;
+    uint64_t offset_rows = 0;
+    uint32_t limit_rows = 0;
+};
+
+std::string encode(const Hello &message);
+std::string encode(const Heartbeat &message);
+std::string encode(const Welcome &message);
+std::string encode(const Progress &message);
+std::string encode(const Cancel &message);
+std::string encode(const ReadPage &message);
+std::string encode(const StatementSpec &spec);  // dispatch
+std::string encode(const ResultHeader &header);
+std::string encode(const Completion &completion);
+std::string encode_id(const Uuid &id);          // end_session, open_arrow, drop_result
+
+Result<Hello> decode_hello(std::string_view bytes);
+Result<Heartbeat> decode_heartbeat(std::string_view bytes);
+Result<Welcome> decode_welcome(std::string_view bytes);
+Result<Progress> decode_progress(std::string_view bytes);
+Result<Cancel> decode_cancel(std::string_view bytes);
+Result<ReadPage> decode_read_page(std::string_view bytes);
+Result<StatementSpec> decode_spec(std::string_view bytes);
+Result<ResultHeader> decode_header(std::string_view bytes);
+Result<Completion> decode_completion(std::string_view bytes);
+Result<Uuid> decode_id(std::string_view bytes);
+
+}  // namespace roost::cluster

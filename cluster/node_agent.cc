@@ -1,0 +1,632 @@
+#include "cluster/node_agent.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <cstdio>
+
+namespace roost::cluster {
+
+using net::FrameLink;
+using net::FrameType;
+
+// One statement on this node.
+struct NodeAgent::Task {
+    Task(uint64_t stream_no, StatementSpec s, std::shared_ptr<FrameLink> link, ResultLinks &links)
+        : stream(stream_no), spec(std::move(s)), control(std::move(link)), out(control, links, stream) {}
+
+    const uint64_t stream;
+    const StatementSpec spec;
+    const std::shared_ptr<FrameLink> control;
+
+    // Guarded by the agent's mutex.
+    Phase phase = Phase::queued;
+    std::shared_ptr<Execution> execution;
+    Status cancel_reason;
+    int64_t deadline_us = 0;      // of execution; 0 before it starts and when there is none
+    bool holds_slot = false;
+    uint32_t reported_place = 0;
+    Grant grant;                  // set before the task is resumed
+
+    // The worker that advances the task; handed over through the agent's mutex.
+    Stage stage = Stage::plan;
+    ResultOutput out;
+    NodeTimings timings;
+    int64_t stage_since_us = 0;
+    int64_t parked_since_us = 0;
+    bool started = false;
+};
+
+namespace {
+
+uint64_t resident_bytes() {
+    FILE *file = std::fopen("/proc/self/statm", "re");
+    if (!file) return 0;
+    unsigned long long total = 0;
+    unsigned long long resident = 0;
+    const int read = std::fscanf(file, "%llu %llu", &total, &resident);
+    std::fclose(file);
+    return read == 2 ? resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+uint32_t slot_workers(admission::Profile) { return 3; }  // the longest ladder has three slots; the profile can change at run time
+
+}  // namespace
+
+NodeAgent::NodeAgent(NodeAgentOptions options, Engine &engine, const Clock &clock, obs::Log &log,
+                     net::asio::io_context &loop)
+    : options_(std::move(options)),
+      engine_(engine),
+      clock_(clock),
+      log_(log),
+      loop_(loop),
+      result_links_([this] { return dial(true); }),
+      all_done_(loop.get_executor()),
+      ledger_({options_.hello.budget_bytes, options_.profile}),
+      small_pool_("small", options_.small_workers),
+      slot_pool_("slot", slot_workers(options_.profile)) {}
+
+NodeAgent::~NodeAgent() {
+    small_pool_.stop();
+    slot_pool_.stop();
+}
+
+void NodeAgent::run() {
+    net::asio::co_spawn(loop_, stay_connected(), net::asio::detached);
+    net::asio::co_spawn(loop_, tick(), net::asio::detached);
+}
+
+Result<std::shared_ptr<FrameLink>> NodeAgent::dial(bool result_link) {
+    const net::LinkRequest request{options_.join_token, result_link, options_.hello.node, options_.hello.incarnation};
+    ROOST_ASSIGN_OR_RETURN(const int fd, net::dial_link(options_.gateway, request, options_.dial_timeout_ms));
+    ROOST_ASSIGN_OR_RETURN(auto socket, net::adopt_socket(loop_.get_executor(), fd));
+    auto link = FrameLink::make(std::move(socket));
+    if (result_link) {
+        net::asio::post(loop_, [this, link] { net::asio::co_spawn(loop_, watch(link), net::asio::detached); });
+    }
+    return link;
+}
+
+// A gateway sends nothing on a result link; reading notices that it went away.
+net::Task<void> NodeAgent::watch(std::shared_ptr<FrameLink> result_link) {
+    for (;;) {
+        auto frame = co_await result_link->read();
+        if (!frame.ok()) break;
+    }
+}
+
+net::Task<void> NodeAgent::stay_connected() {
+    int64_t back_off_ms = 50;
+    while (!draining_) {
+        auto link = dial(false);
+        if (link.ok()) {
+            const int64_t since_us = clock_.monotonic_us();
+            control_ = *link;
+            Status status = co_await serve(*link);
+            control_.reset();
+            log_.warn("link_lost", {{"gateway", options_.gateway.to_string()}, {"error", status.message()}});
+            co_await abandon_all();
+            if (clock_.monotonic_us() - since_us > 5'000'000) back_off_ms = 50;
+        } else {
+            log_.warn("dial_failed", {{"gateway", options_.gateway.to_string()}, {"error", link.status().message()}});
+        }
+        if (draining_) break;
+        net::asio::steady_timer timer(loop_, std::chrono::milliseconds(back_off_ms));
+        co_await timer.async_wait(net::asio::use_awaitable);
+        back_off_ms = std::min<int64_t>(back_off_ms * 2, 2000);
+    }
+}
+
+net::Task<Status> NodeAgent::serve(std::shared_ptr<FrameLink> control) {
+    std::string hello;
+    net::append_frame(hello, FrameType::hello, 0, encode(options_.hello));
+    if (!control->send(std::move(hello))) co_return Status(Code::unavailable, "the gateway closed the link");
+    for (bool welcomed = false;;) {
+        auto frame = co_await control->read();
+        if (!frame.ok()) co_return frame.status();
+        if (frame->type == FrameType::welcome && !welcomed) {
+            auto welcome = decode_welcome(frame->payload);
+            if (!welcome.ok()) co_return welcome.status();
+            welcomed = true;
+            log_.info("joined", {{"gateway", options_.gateway.to_string()}, {"node_id", options_.hello.node}});
+            net::asio::co_spawn(loop_, heartbeat(control, welcome->heartbeat_ms), net::asio::detached);
+            continue;
+        }
+        on_frame(control, std::move(*frame));
+    }
+}
+
+net::Task<void> NodeAgent::heartbeat(std::shared_ptr<FrameLink> control, uint32_t every_ms) {
+    while (!control->closed()) {
+        Heartbeat beat;
+        {
+            MutexLock lock(mutex_);
+            beat.running = static_cast<uint32_t>(tasks_.size());
+            beat.waiting = ledger_.waiting();
+            beat.granted_bytes = ledger_.granted_bytes();
+        }
+        beat.queued = static_cast<uint32_t>(small_pool_.queued() + slot_pool_.queued());
+        beat.used_bytes = engine_.used_bytes();
+        beat.resident_bytes = resident_bytes();
+        std::string frame;
+        net::append_frame(frame, FrameType::heartbeat, 0, encode(beat));
+        if (!control->send(std::move(frame))) break;
+        net::asio::steady_timer timer(loop_, std::chrono::milliseconds(every_ms));
+        co_await timer.async_wait(net::asio::use_awaitable);
+    }
+}
+
+// Cancels everything and waits until it is rolled back.
+net::Task<void> NodeAgent::abandon_all() {
+    clearing_ = true;
+    std::vector<TaskPtr> tasks;
+    std::vector<Uuid> sessions;
+    {
+        MutexLock lock(mutex_);
+        for (const auto &[stream, task] : tasks_) tasks.push_back(task);
+        sessions.assign(sessions_.begin(), sessions_.end());
+        sessions_.clear();
+    }
+    for (const TaskPtr &task : tasks) cancel(task, Status(Code::unavailable, "the node lost its gateway"));
+    tasks.clear();
+    for (;;) {
+        {
+            MutexLock lock(mutex_);
+            if (tasks_.empty()) break;
+        }
+        co_await all_done_.wait_for(std::chrono::milliseconds(100));
+    }
+    for (const Uuid &session : sessions) engine_.end_session(session);
+    result_links_.close_all();
+    clearing_ = draining_;
+}
+
+void NodeAgent::drain(int64_t grace_ms) {
+    draining_ = true;
+    clearing_ = true;
+    net::asio::co_spawn(
+        loop_,
+        [](NodeAgent *self, int64_t grace) -> net::Task<void> {
+            const int64_t end_us = self->clock_.monotonic_us() + grace * 1000;
+            for (bool idle = false; !idle && self->clock_.monotonic_us() < end_us;) {
+                {
+                    MutexLock lock(self->mutex_);
+                    idle = self->tasks_.empty();
+                }
+                if (!idle) co_await self->all_done_.wait_for(std::chrono::milliseconds(100));
+            }
+            co_await self->abandon_all();
+            if (self->control_) self->control_->close();
+            self->loop_.stop();
+        }(this, grace_ms),
+        net::asio::detached);
+}
+
+// Deadlines, waits that ran out, progress; 20 times a second costs nothing and is exact enough for limits in seconds.
+net::Task<void> NodeAgent::tick() {
+    net::asio::steady_timer timer(loop_);
+    for (uint64_t n = 0;; ++n) {
+        timer.expires_after(std::chrono::milliseconds(50));
+        co_await timer.async_wait(net::asio::use_awaitable);
+        const int64_t now_us = clock_.monotonic_us();
+        std::vector<TaskPtr> late;
+        std::vector<TaskPtr> waited;
+        {
+            MutexLock lock(mutex_);
+            for (const auto &[stream, task] : tasks_) {
+                if (task->deadline_us != 0 && now_us >= task->deadline_us) late.push_back(task);
+            }
+            for (const Uuid &id : ledger_.expire(now_us)) {
+                if (const auto found = by_id_.find(id); found != by_id_.end()) waited.push_back(found->second);
+            }
+        }
+        for (const TaskPtr &task : late) {
+            cancel(task, Status(Code::timeout, "canceling statement due to statement timeout: it ran longer than " +
+                                                   std::to_string(task->spec.timeout_ms) + " ms"));
+        }
+        for (const TaskPtr &task : waited) {
+            cancel(task, Status(Code::resource_exhausted,
+                                "the statement waited " + std::to_string(task->spec.admission_wait_ms) +
+                                    " ms for memory on this node and got none")
+                             .with_name("admission_timeout")
+                             .with_hint("run it again when fewer large statements run, or raise admission_wait_ms"));
+        }
+        if (n % 10 == 0) report_progress();
+        if (n % 1200 == 0) small_pool_.push([this] { engine_.sweep_results(); });
+    }
+}
+
+void NodeAgent::report_progress() {
+    std::vector<std::pair<TaskPtr, Progress>> reports;
+    {
+        MutexLock lock(mutex_);
+        for (const auto &[stream, task] : tasks_) {
+            Progress progress;
+            if (task->phase == Phase::waiting) {
+                progress.phase = Progress::Phase::waiting;
+                progress.place = ledger_.place(task->spec.id);
+            } else if (task->started) {
+                progress.phase = Progress::Phase::running;
+                if (task->execution) progress.percent = task->execution->progress();
+            } else {
+                continue;
+            }
+            reports.emplace_back(task, progress);
+        }
+    }
+    for (const auto &[task, progress] : reports) {
+        std::string frame;
+        net::append_frame(frame, FrameType::progress, task->stream, encode(progress));
+        task->control->send(std::move(frame));  // a closed link is noticed by its reader
+    }
+}
+
+void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame frame) {
+    switch (frame.type) {
+        case FrameType::dispatch: on_dispatch(control, std::move(frame)); return;
+        case FrameType::read_page:
+        case FrameType::open_arrow: on_read(control, std::move(frame)); return;
+        case FrameType::cancel: {
+            auto message = decode_cancel(frame.payload);
+            TaskPtr task;
+            {
+                MutexLock lock(mutex_);
+                if (const auto found = tasks_.find(frame.stream); found != tasks_.end()) task = found->second;
+            }
+            // A cancel that crosses the end of its statement finds nothing; that is fine.
+            if (task && message.ok()) cancel(task, message->reason);
+            return;
+        }
+        case FrameType::end_session: {
+            if (auto id = decode_id(frame.payload); id.ok()) {
+                {
+                    MutexLock lock(mutex_);
+                    sessions_.erase(*id);
+                }
+                small_pool_.push([this, session = *id] { engine_.end_session(session); });
+            }
+            return;
+        }
+        case FrameType::drop_result: {
+            if (auto id = decode_id(frame.payload); id.ok()) {
+                small_pool_.push([this, result = *id] {
+                    // Unknown means dropped already.
+                    (void)engine_.drop_result(result);
+                });
+            }
+            return;
+        }
+        default: log_.warn("unexpected_frame", {{"type", static_cast<int>(frame.type)}}); return;
+    }
+}
+
+void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Frame frame) {
+    auto spec = decode_spec(frame.payload);
+    if (!spec.ok()) {
+        Completion failed;
+        failed.status = spec.status();
+        (void)ResultOutput(control, result_links_, frame.stream).end(failed);
+        return;
+    }
+    auto task = std::make_shared<Task>(frame.stream, std::move(*spec), control, result_links_);
+    task->stage_since_us = clock_.monotonic_us();
+    bool full = false;
+    {
+        MutexLock lock(mutex_);
+        full = draining_ || tasks_.size() >= options_.queue_max + options_.small_workers;
+        if (!full) {
+            tasks_.emplace(task->stream, task);
+            by_id_.emplace(task->spec.id, task);
+            if (task->spec.transaction == TransactionAction::in_session) sessions_.insert(task->spec.session);
+        }
+    }
+    if (full) {
+        Completion refused;
+        refused.status = draining_ ? Status(Code::unavailable, "the node is shutting down")
+                                   : Status(Code::resource_exhausted, "the node's queue is full (" +
+                                                                          std::to_string(options_.queue_max) + " statements)")
+                                         .with_name("queue_full")
+                                         .with_sqlstate("53300")
+                                         .with_hint("run the statement again in a moment")
+                                         .with_retryable(true);
+        (void)task->out.end(refused);  // false: the gateway has gone, nobody is waiting
+        return;
+    }
+    enqueue(task);
+}
+
+void NodeAgent::on_read(const std::shared_ptr<FrameLink> &control, net::Frame frame) {
+    // Pages and Arrow streams of stored results: short work, not admitted; an Arrow stream goes at its reader's pace by parking
+    // its job, not its thread.
+    struct Read {
+        std::unique_ptr<StoredResultReader> reader;
+        ResultOutput out;
+        uint64_t rows = 0;
+    };
+    small_pool_.push([this, control, frame = std::move(frame)] {
+        auto read = std::make_shared<Read>(Read{nullptr, ResultOutput(control, result_links_, frame.stream)});
+        Completion done;
+        if (frame.type == FrameType::read_page) {
+            auto request = decode_read_page(frame.payload);
+            auto page = request.ok() ? engine_.read_page(request->statement, request->offset_rows, request->limit_rows)
+                                     : Result<std::string>(request.status());
+            if (page.ok()) {
+                read->out.rows(0, std::move(*page));
+            } else {
+                done.status = page.status();
+            }
+            (void)read->out.end(done);
+            return;
+        }
+        auto id = decode_id(frame.payload);
+        auto reader = id.ok() ? engine_.open_arrow(*id) : Result<std::unique_ptr<StoredResultReader>>(id.status());
+        if (!reader.ok()) {
+            done.status = reader.status();
+            (void)read->out.end(done);
+            return;
+        }
+        read->reader = std::move(*reader);
+        auto go = std::make_shared<std::function<void()>>();
+        *go = [this, read, go] {
+            for (;;) {
+                auto more = read->reader->step(read->out);
+                if (!more.ok() || !*more || !read->out.broken().ok()) {
+                    Completion end;
+                    end.status = more.ok() ? read->out.broken() : more.status();
+                    (void)read->out.end(end);
+                    *go = nullptr;  // breaks the cycle
+                    return;
+                }
+                if (read->out.park([this, go] { small_pool_.push([go] { auto job = *go; if (job) job(); }); })) return;
+            }
+        };
+        auto job = *go;
+        job();
+    });
+}
+
+void NodeAgent::enqueue(const TaskPtr &task) {
+    WorkerPool &pool = task->grant.lane == Grant::Lane::slot || task->holds_slot ? slot_pool_ : small_pool_;
+    pool.push([this, task] { advance(task); });
+}
+
+void NodeAgent::cancel(const TaskPtr &task, Status reason) {
+    std::shared_ptr<Execution> execution;
+    bool resume = false;
+    {
+        MutexLock lock(mutex_);
+        if (!task->cancel_reason.ok()) return;
+        task->cancel_reason = reason;
+        task->deadline_us = 0;
+        execution = task->execution;
+        if (task->phase == Phase::waiting) {
+            ledger_.abandon(task->spec.id);  // false when the ledger itself expired it
+            resume = true;
+        } else if (task->phase == Phase::parked) {
+            resume = true;
+        }
+        if (resume) task->phase = Phase::queued;
+    }
+    if (execution) execution->cancel(std::move(reason));
+    if (resume) enqueue(task);
+}
+
+Status NodeAgent::cancel_reason(const TaskPtr &task) {
+    MutexLock lock(mutex_);
+    return task->cancel_reason;
+}
+
+void NodeAgent::advance(const TaskPtr &task) {
+    {
+        MutexLock lock(mutex_);
+        task->phase = Phase::running;
+    }
+    const int64_t now_us = clock_.monotonic_us();
+    if (task->stage == Stage::plan) task->timings.queued_us += now_us - task->stage_since_us;
+    if (task->parked_since_us != 0) {
+        task->timings.blocked_us += now_us - task->parked_since_us;
+        task->parked_since_us = 0;
+    }
+    if (Status reason = cancel_reason(task); !reason.ok()) return finish(task, reason);
+    if (task->stage == Stage::plan && !do_plan(task)) return;
+    if (task->stage == Stage::admit && !do_admit(task)) return;
+    if (task->stage == Stage::start && !do_start(task)) return;
+    do_step(task);
+}
+
+// False: the task has ended or was handed on.
+bool NodeAgent::do_plan(const TaskPtr &task) {
+    const StatementSpec &spec = task->spec;
+    auto created = engine_.create(spec);
+    if (!created.ok()) {
+        finish(task, created.status());
+        return false;
+    }
+    {
+        MutexLock lock(mutex_);
+        task->execution = std::move(*created);
+    }
+    if (Status reason = cancel_reason(task); !reason.ok()) {
+        finish(task, reason);
+        return false;
+    }
+    const bool pinned = spec.transaction != TransactionAction::autocommit;
+    const bool ends_transaction =
+        spec.transaction == TransactionAction::commit || spec.transaction == TransactionAction::rollback;
+    if (ends_transaction) {
+        task->grant = {Grant::Lane::pinned, 0, 0};
+        task->stage = Stage::start;
+        return true;
+    }
+    if (spec.shape_is_large && spec.work == Work::execute) {
+        task->stage = Stage::admit;
+        return true;
+    }
+    const int64_t since_us = clock_.monotonic_us();
+    // Planning is bounded by the statement's own time limit as well.
+    if (spec.timeout_ms > 0) {
+        MutexLock lock(mutex_);
+        task->deadline_us = since_us + spec.timeout_ms * 1000;
+    }
+    auto plan = task->execution->plan();
+    task->timings.plan_us = clock_.monotonic_us() - since_us;
+    if (!plan.ok()) {
+        finish(task, plan.status());
+        return false;
+    }
+    if (spec.work == Work::describe) {
+        task->out.header(plan->header);
+        finish(task, Status());
+        return false;
+    }
+    if (plan->fits_small) {
+        task->grant = {pinned ? Grant::Lane::pinned : Grant::Lane::small, 0, 0};
+        task->stage = Stage::start;
+    } else {
+        task->stage = Stage::admit;
+    }
+    return true;
+}
+
+bool NodeAgent::do_admit(const TaskPtr &task) {
+    const int64_t now_us = clock_.monotonic_us();
+    task->stage = Stage::start;
+    task->stage_since_us = now_us;
+    admission::Ledger::Answer answer;
+    {
+        MutexLock lock(mutex_);
+        task->deadline_us = 0;  // the wait for memory is not counted
+        if (task->cancel_reason.ok()) {
+            answer = ledger_.request(task->spec.id, task->spec.no_wait, now_us, now_us + task->spec.admission_wait_ms * 1000);
+        }
+        if (answer.kind == admission::Ledger::Answer::Kind::waiting) task->phase = Phase::waiting;
+    }
+    using Kind = admission::Ledger::Answer::Kind;
+    if (answer.kind == Kind::granted) {
+        resume_granted({answer.grant});
+        return false;  // goes on in the slot pool
+    }
+    if (answer.kind == Kind::waiting) return false;
+    if (Status reason = cancel_reason(task); !reason.ok()) {
+        finish(task, reason);
+        return false;
+    }
+    finish(task, Status(Code::resource_exhausted, "it would wait for memory").with_name("would_wait"));
+    return false;
+}
+
+void NodeAgent::resume_granted(const std::vector<admission::SlotGrant> &grants) {
+    std::vector<TaskPtr> resumed;
+    {
+        MutexLock lock(mutex_);
+        for (const admission::SlotGrant &grant : grants) {
+            const auto found = by_id_.find(grant.statement);
+            if (found == by_id_.end()) continue;
+            Task &task = *found->second;
+            const bool pinned = task.spec.transaction != TransactionAction::autocommit;
+            task.grant = {pinned ? Grant::Lane::pinned : Grant::Lane::slot, grant.slot, grant.bytes};
+            task.holds_slot = true;
+            task.timings.admission_us = grant.waited_us;
+            task.phase = Phase::queued;
+            resumed.push_back(found->second);
+        }
+    }
+    for (const TaskPtr &task : resumed) enqueue(task);
+}
+
+bool NodeAgent::do_start(const TaskPtr &task) {
+    const int64_t now_us = clock_.monotonic_us();
+    task->stage_since_us = now_us;
+    {
+        MutexLock lock(mutex_);
+        if (task->spec.timeout_ms > 0) task->deadline_us = now_us + task->spec.timeout_ms * 1000;
+        task->started = true;
+    }
+    Status status = task->execution->start(task->grant);
+    if (!status.ok()) {
+        finish(task, std::move(status));
+        return false;
+    }
+    task->stage = Stage::step;
+    return true;
+}
+
+void NodeAgent::do_step(const TaskPtr &task) {
+    for (;;) {
+        auto more = task->execution->step(task->out);
+        if (!more.ok()) return finish(task, more.status());
+        if (!task->out.broken().ok()) return finish(task, task->out.broken());
+        if (!*more) return finish(task, Status());
+        if (park(task)) return;
+    }
+}
+
+// True: the task is somebody else's now.
+bool NodeAgent::park(const TaskPtr &task) {
+    {
+        MutexLock lock(mutex_);
+        task->phase = Phase::parked;
+        task->parked_since_us = clock_.monotonic_us();
+    }
+    const bool parked = task->out.park([this, task] {
+        {
+            MutexLock lock(mutex_);
+            if (task->phase != Phase::parked) return;  // a cancel was first
+            task->phase = Phase::queued;
+        }
+        enqueue(task);
+    });
+    if (parked) return true;
+    MutexLock lock(mutex_);
+    if (task->phase != Phase::parked) return true;  // a cancel has queued it
+    task->phase = Phase::running;
+    task->parked_since_us = 0;
+    return false;
+}
+
+void NodeAgent::finish(const TaskPtr &task, Status status) {
+    const bool would_wait = !status.ok() && status.name() == "would_wait";
+    const int64_t now_us = clock_.monotonic_us();
+    Completion completion;
+    if (task->execution) {
+        completion = task->execution->finish(status);
+    } else {
+        completion.status = status;
+    }
+    // The reason of a cancel is what the client should read, not the interrupt that followed from it.
+    if (Status reason = cancel_reason(task); !reason.ok() && !completion.status.ok()) completion.status = reason;
+    completion.timings.queued_us = task->timings.queued_us;
+    completion.timings.plan_us = task->timings.plan_us;
+    completion.timings.admission_us = task->timings.admission_us;
+    completion.timings.blocked_us = task->timings.blocked_us;
+    if (task->started) completion.timings.execute_us = now_us - task->stage_since_us;
+    completion.granted_bytes = task->grant.bytes;
+    completion.ran_large = task->holds_slot;
+    std::vector<admission::SlotGrant> next;
+    {
+        MutexLock lock(mutex_);
+        if (task->holds_slot) next = ledger_.release(task->spec.id, clock_.monotonic_us());
+        tasks_.erase(task->stream);
+        by_id_.erase(task->spec.id);
+    }
+    resume_granted(next);
+    if (would_wait) {
+        task->out.single(FrameType::refused, {});
+    } else if (!task->out.end(completion)) {
+        log_.info("result_undeliverable", {{"statement_id", task->spec.id}});
+    }
+    log_.info("statement", {{"statement_id", task->spec.id},
+                            {"status", completion.status.ok() ? std::string_view("done") : completion.status.name()},
+                            {"rows", completion.rows},
+                            {"queued_us", completion.timings.queued_us},
+                            {"plan_us", completion.timings.plan_us},
+                            {"admission_us", completion.timings.admission_us},
+                            {"execute_us", completion.timings.execute_us},
+                            {"granted_bytes", completion.granted_bytes}});
+    if (clearing_) net::asio::post(loop_, [this] { all_done_.notify(); });
+}
+
+}  // namespace roost::cluster

@@ -1,0 +1,102 @@
+// A node's life: dials the gateway, says hello, heartbeats, and runs what is dispatched to it: plan, admission, execution, encoded
+// results back. One per process. run() is called on the loop's thread before the loop runs; everything public is for that
+// thread. Statements run on worker threads; what they share is guarded by mutex_.
+//
+// When the control link breaks, everything that came over it is cancelled and rolled back before the node says hello again, so
+// that a gateway never meets the half-done work of its predecessor.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "admission/ledger.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "cluster/messages.h"
+#include "cluster/result_output.h"
+#include "cluster/worker_pool.h"
+#include "engine/engine.h"
+#include "net/link.h"
+#include "obs/log.h"
+
+namespace roost::cluster {
+
+struct NodeAgentOptions {
+    net::Endpoint gateway;
+    std::string join_token;
+    Hello hello;                       // what the node says of itself
+    admission::Profile profile = admission::Profile::equal_2;
+    uint32_t small_workers = 8;        // planning and small lane
+    uint32_t queue_max = 100;          // statements beyond those that run
+    int64_t dial_timeout_ms = 5'000;
+};
+
+class NodeAgent {
+public:
+    NodeAgent(NodeAgentOptions options, Engine &engine, const Clock &clock, obs::Log &log, net::asio::io_context &loop);
+    ~NodeAgent();
+
+    // Starts the agent's coroutines on the loop.
+    void run();
+    // Takes nothing new; cancels what still runs after `grace_ms`; then stops the loop.
+    void drain(int64_t grace_ms);
+
+private:
+    enum class Phase : uint8_t { queued, running, waiting, parked };
+    enum class Stage : uint8_t { plan, admit, start, step };
+    struct Task;
+    using TaskPtr = std::shared_ptr<Task>;
+
+    // Loop.
+    net::Task<void> stay_connected();
+    net::Task<Status> serve(std::shared_ptr<net::FrameLink> control);
+    net::Task<void> heartbeat(std::shared_ptr<net::FrameLink> control, uint32_t every_ms);
+    net::Task<void> tick();
+    net::Task<void> watch(std::shared_ptr<net::FrameLink> result_link);
+    net::Task<void> abandon_all();
+    void on_frame(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
+    void on_dispatch(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
+    void on_read(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
+    void report_progress();
+    Result<std::shared_ptr<net::FrameLink>> dial(bool result_link);
+
+    // Workers.
+    void advance(const TaskPtr &task);
+    bool do_plan(const TaskPtr &task);
+    bool do_admit(const TaskPtr &task);
+    bool do_start(const TaskPtr &task);
+    void do_step(const TaskPtr &task);
+    void finish(const TaskPtr &task, Status status);
+    bool park(const TaskPtr &task);
+    Status cancel_reason(const TaskPtr &task);
+
+    // Any thread.
+    void cancel(const TaskPtr &task, Status reason);
+    void enqueue(const TaskPtr &task);
+    void resume_granted(const std::vector<admission::SlotGrant> &grants);
+
+    NodeAgentOptions options_;
+    Engine &engine_;
+    const Clock &clock_;
+    obs::Log &log_;
+    net::asio::io_context &loop_;
+    ResultLinks result_links_;
+    std::shared_ptr<net::FrameLink> control_;  // loop
+    bool draining_ = false;                    // loop
+    std::atomic<bool> clearing_ = false;       // somebody waits for tasks to end: finish() notifies all_done_
+    net::Event all_done_;                      // loop
+
+    Mutex mutex_;
+    std::unordered_map<uint64_t, TaskPtr> tasks_ ROOST_GUARDED_BY(mutex_);
+    std::unordered_map<Uuid, TaskPtr> by_id_ ROOST_GUARDED_BY(mutex_);  // for release() → resume
+    std::unordered_set<Uuid> sessions_ ROOST_GUARDED_BY(mutex_);
+    admission::Ledger ledger_ ROOST_GUARDED_BY(mutex_);
+
+    WorkerPool small_pool_;
+    WorkerPool slot_pool_;
+};
+
+}  // namespace roost::cluster
