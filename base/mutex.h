@@ -12,6 +12,7 @@
 #define ROOST_TSA_(x)
 #endif
 #define ROOST_GUARDED_BY(m) ROOST_TSA_(guarded_by(m))
+#define ROOST_PT_GUARDED_BY(m) ROOST_TSA_(pt_guarded_by(m))
 #define ROOST_REQUIRES(...) ROOST_TSA_(requires_capability(__VA_ARGS__))
 #define ROOST_EXCLUDES(...) ROOST_TSA_(locks_excluded(__VA_ARGS__))
 #define ROOST_ACQUIRE(...) ROOST_TSA_(acquire_capability(__VA_ARGS__))

@@ -1,7 +1,7 @@
-// The meta store: users, tokens, workspaces, catalogs, members, statement history. SQLite here; Postgres comes behind the same
-// interface. Reads and small writes block (they are for start-up, logins and listing; callers on a loop use their own worker
-// thread for the listings); record_statement() never blocks: a writer thread commits what has gathered, as one transaction.
-// Thread-safe.
+// The meta store: users, tokens, workspaces, catalogs, members, statement history. SQLite here; Postgres comes behind
+// the same interface. Reads and small writes block (they are for start-up, logins and listing; callers on a loop use
+// their own worker thread for the listings); record_statement() never blocks: a writer thread commits what has
+// gathered, as one transaction. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct Workspace {
 
 struct Catalog {
     Uuid id;
-    std::string slug;           // the name SQL uses
-    std::string metadata;       // "sqlite:/path"
+    std::string slug;      // the name SQL uses
+    std::string metadata;  // "sqlite:/path"
     std::string data_path;
     Uuid workspace;
     bool is_default = false;
@@ -51,20 +51,20 @@ struct StatementRecord {
     Uuid id;
     Uuid workspace, user, session, node;  // nil where none
     std::string user_name, workspace_slug, catalog;
-    std::string front;           // "http" | "pg" | "internal"
-    std::string origin;          // interactive | session | scheduled | import
+    std::string front;   // "http" | "pg" | "internal"
+    std::string origin;  // interactive | session | scheduled | import
     std::string sql;
-    std::string kind;            // sql::kind_name
+    std::string kind;  // sql::kind_name
     StatementStatus status = StatementStatus::queued;
     std::string error, error_code, sqlstate;
     bool has_result = false;
-    std::optional<uint64_t> row_count;   // rows of the grid, or rows affected
+    std::optional<uint64_t> row_count;  // rows of the grid, or rows affected
     uint64_t result_bytes = 0;
-    std::string column_schema;   // JSON array of {"name","type"}, empty where none
-    std::string profile;         // JSON, empty where none
-    int64_t started_us = 0;      // accepted
-    int64_t running_us = 0;      // execution began; 0 if it never did
-    int64_t finished_us = 0;     // 0 while it runs
+    std::string column_schema;  // JSON array of {"name","type"}, empty where none
+    std::string profile;        // JSON, empty where none
+    int64_t started_us = 0;     // accepted
+    int64_t running_us = 0;     // execution began; 0 if it never did
+    int64_t finished_us = 0;    // 0 while it runs
     bool writes = false;
 };
 
@@ -72,12 +72,12 @@ struct StatementFilter {
     std::optional<Uuid> workspace, session, user, node;
     std::vector<StatementStatus> statuses;
     std::vector<std::string> kinds;
-    std::string origin, text;          // text: case-insensitive substring, % and _ literal
+    std::string origin, text;            // text: case-insensitive substring, % and _ literal
     int64_t since_us = 0, until_us = 0;  // 0: open
     int64_t slower_than_ms = 0;
     bool by_duration = false, ascending = false;
     uint32_t limit = 100;
-    std::string cursor;                // what an earlier page gave
+    std::string cursor;  // what an earlier page gave
 };
 
 struct StatementPage {
@@ -115,8 +115,10 @@ public:
     virtual Status put_member(const Member &member) = 0;
     virtual Result<std::vector<Member>> members() = 0;
 
-    // Queues the record (insert or replace by id). `durable` (may be empty) is called on the writer thread once it is committed,
-    // or with an error.
+    // Queues the record. A later one of the same id brings it up to date; who ran what, from where and when it came in
+    // stays as first written. `durable` (may be empty) is called on the writer thread once it is committed, or with an
+    // error: resource_exhausted when too many wait to be written (of statements that begin; those that end have room
+    // kept for them).
     virtual void record_statement(StatementRecord record, std::function<void(Status)> durable) = 0;
     // Everything queued so far is committed when it returns.
     virtual Status flush() = 0;
@@ -124,11 +126,13 @@ public:
     virtual Result<StatementPage> list_statements(const StatementFilter &filter) = 0;
     // What an earlier run of the gateway left queued or running; for recovery at start.
     virtual Result<std::vector<StatementRecord>> unfinished_statements() = 0;
-    // Deletes history that started before; returns the ids (their results go too).
-    virtual Status prune_statements(int64_t before_us) = 0;
+    // Deletes the history of statements that have ended and came in before; returns their ids (their results go too).
+    virtual Result<std::vector<Uuid>> prune_statements(int64_t before_us) = 0;
 };
 
-// "SCRAM-SHA-256$4096:salt$stored:server" for a password (RFC 5802, 7677), as PostgreSQL stores it.
+// "SCRAM-SHA-256$4096:salt$stored:server" for a password (RFC 5802, 7677), as PostgreSQL stores it. The password is
+// taken as it is: one beyond ASCII should be in Unicode's NFKC form, which is what clients make of it (SASLprep).
 std::string make_scram_verifier(std::string_view password);
+std::string make_scram_verifier(std::string_view password, std::string_view salt);
 
 }  // namespace roost::meta
