@@ -22,6 +22,7 @@ target_link_libraries(roost_pch_duckdb PRIVATE third_duckdb)
 add_custom_target(unit_tests)   # everything that ctest runs
 add_custom_target(benchmarks)
 add_custom_target(fuzz_targets)
+file(WRITE "${CMAKE_BINARY_DIR}/fuzz_targets.txt" "")   # for ./dev fuzz: a line NAME CORPUS_FOLDER for each
 
 # Sets OUT to the library targets of the folders that exist.
 function(roost_libraries out)
