@@ -106,5 +106,9 @@ size_t std::hash<roost::Uuid>::operator()(const roost::Uuid &id) const noexcept 
     uint64_t low;
     std::memcpy(&high, id.bytes.data(), 8);
     std::memcpy(&low, id.bytes.data() + 8, 8);
-    return high ^ (low * 0x9e3779b97f4a7c15ULL);
+    // The bits that differ between ids made together stand anywhere in the words; tables look at the lowest of the
+    // hash.
+    uint64_t mixed = (high * 0x9e3779b97f4a7c15ULL) ^ low;
+    mixed = (mixed ^ (mixed >> 32)) * 0xd6e8feb86659fd93ULL;
+    return mixed ^ (mixed >> 32);
 }

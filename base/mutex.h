@@ -1,7 +1,8 @@
-// std::mutex with clang's thread-safety annotations. Guarded data says ROOST_GUARDED_BY(mutex_); no lock is held over I/O or an
-// engine call.
+// std::mutex with clang's thread-safety annotations. Guarded data says ROOST_GUARDED_BY(mutex_); no lock is held over
+// I/O or an engine call.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -52,8 +53,10 @@ public:
     }
     // False when the time is up.
     bool wait_for(Mutex &mutex, std::chrono::milliseconds timeout) ROOST_REQUIRES(mutex) ROOST_NO_THREAD_SAFETY {
+        // A point in time is kept in nanoseconds; further away than this it would wrap into the past.
+        constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365 * 10);
         std::unique_lock<std::mutex> lock(mutex.raw(), std::adopt_lock);
-        const bool signalled = cv_.wait_for(lock, timeout) == std::cv_status::no_timeout;
+        const bool signalled = cv_.wait_for(lock, std::min(timeout, longest)) == std::cv_status::no_timeout;
         lock.release();
         return signalled;
     }

@@ -1,5 +1,6 @@
-// Errors as values. A Status is either ok or an Error that carries what a person needs (message, hint, position) and what a
-// program needs (code, wire name, SQLSTATE). Result<T> is a Status or a T. Not thread-safe; copy it across threads.
+// Errors as values. A Status is either ok or an Error that carries what a person needs (message, hint, position) and
+// what a program needs (code, wire name, SQLSTATE). Result<T> is a Status or a T. Not thread-safe; copy it across
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +43,13 @@ int default_http_status(Code code);
 
 struct Error {
     Code code = Code::internal;
-    std::string name;      // wire code in snake_case; empty: code_name(code)
-    std::string sqlstate;  // empty: default_sqlstate(code)
-    std::string message;   // for a person: what was wrong and where
-    std::string detail;    // more of it, may be empty
-    std::string hint;      // what to do about it, may be empty
-    std::string rule;      // guard rule name when code is not_allowed
-    uint32_t position = 0; // 1-based character in the statement's text, 0 when unknown
+    std::string name;       // wire code in snake_case; empty: code_name(code)
+    std::string sqlstate;   // empty: default_sqlstate(code)
+    std::string message;    // for a person: what was wrong and where
+    std::string detail;     // more of it, may be empty
+    std::string hint;       // what to do about it, may be empty
+    std::string rule;       // guard rule name when code is not_allowed
+    uint32_t position = 0;  // 1-based character in the statement's text, 0 when unknown
     bool retryable = false;
 };
 
@@ -93,7 +94,11 @@ template <class T>
 class [[nodiscard]] Result {
 public:
     Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}  // NOLINT: implicit by design
-    Result(Status status) : state_(std::in_place_index<0>, std::move(status)) {}  // NOLINT. REQUIRES: !status.ok()
+    // REQUIRES: !status.ok(). An ok one becomes an internal error: passed on, it would look like success without a
+    // value.
+    Result(Status status)  // NOLINT: implicit by design
+        : state_(std::in_place_index<0>,
+                 status.ok() ? Status(Code::internal, "an answer without a value") : std::move(status)) {}
 
     bool ok() const { return state_.index() == 1; }
     explicit operator bool() const { return ok(); }
@@ -114,16 +119,17 @@ private:
 };
 
 // Returns early with the status when `expr` (a Status) is not ok.
-#define ROOST_RETURN_IF_ERROR(expr)                      \
-    do {                                                 \
-        ::roost::Status roost_status_ = (expr);          \
-        if (!roost_status_.ok()) return roost_status_;   \
+#define ROOST_RETURN_IF_ERROR(expr)                    \
+    do {                                               \
+        ::roost::Status roost_status_ = (expr);        \
+        if (!roost_status_.ok()) return roost_status_; \
     } while (false)
 
 #define ROOST_CONCAT_INNER_(a, b) a##b
 #define ROOST_CONCAT_(a, b) ROOST_CONCAT_INNER_(a, b)
 // ROOST_ASSIGN_OR_RETURN(auto x, f()): unwraps a Result or returns its status.
-#define ROOST_ASSIGN_OR_RETURN(decl, expr) ROOST_ASSIGN_OR_RETURN_IMPL_(ROOST_CONCAT_(roost_result_, __LINE__), decl, expr)
+#define ROOST_ASSIGN_OR_RETURN(decl, expr) \
+    ROOST_ASSIGN_OR_RETURN_IMPL_(ROOST_CONCAT_(roost_result_, __LINE__), decl, expr)
 #define ROOST_ASSIGN_OR_RETURN_IMPL_(result, decl, expr) \
     auto result = (expr);                                \
     if (!result.ok()) return result.status();            \
