@@ -52,6 +52,9 @@ struct Session {
     bool transaction_has_read = false;
     std::shared_ptr<WriteLease> lease;   // held from the first write to the end of the transaction
     uint64_t begin_commit_count = 0;     // commits on the catalog seen when the transaction first read
+    Status transaction_failure;          // why roost itself ended the transaction; told once
+    uint32_t active = 0;                 // statements under way
+    int64_t last_active_us = 0;          // monotonic; a statement began or ended
     bool closed = false;
 };
 

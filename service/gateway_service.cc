@@ -1,0 +1,498 @@
+#include "service/gateway_service.h"
+
+#include <boost/asio/detached.hpp>
+#include <filesystem>
+
+#include "lake/ducklake.h"
+#include "service/local_stream.h"
+
+namespace roost::service {
+
+namespace asio = net::asio;
+
+namespace {
+
+constexpr int64_t kTokenCacheUs = 5'000'000;  // a revoked token is refused after this at the latest
+constexpr size_t kTokenCacheMax = 10'000;
+
+}  // namespace
+
+GatewayService::GatewayService(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+
+GatewayService::~GatewayService() { stopping_ = true; }
+
+Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
+    ROOST_ASSIGN_OR_RETURN(workspaces_, core_->meta.workspaces());
+    ROOST_ASSIGN_OR_RETURN(catalogs_, core_->meta.catalogs());
+    for (const LakeLocation &lake : lakes) core_->lakes[lake.catalog] = lake;
+    ROOST_ASSIGN_OR_RETURN(const auto members, core_->meta.members());
+    for (const meta::Member &member : members) known_members_[member.id] = member;
+    ROOST_RETURN_IF_ERROR(recover());
+    core_->hub.on_join = [this](const cluster::Member &member) { remember_member(member); };
+    core_->hub.on_leave = [this](const Uuid &id) { core_->metrics.node_gone(id.to_string()); };
+    core_->hub.on_heartbeat = [this](const cluster::Member &member) {
+        const cluster::Heartbeat &beat = member.heartbeat;
+        core_->metrics.node(member.hello.node.to_string(),
+                            {.running = static_cast<double>(beat.running),
+                             .waiting = static_cast<double>(beat.waiting),
+                             .queued = static_cast<double>(beat.queued),
+                             .budget_bytes = static_cast<double>(member.hello.budget_bytes),
+                             .granted_bytes = static_cast<double>(beat.granted_bytes),
+                             .used_bytes = static_cast<double>(beat.used_bytes),
+                             .resident_bytes = static_cast<double>(beat.resident_bytes),
+                             .up = 1});
+        known_members_[member.hello.node].last_seen_us = core_->clock.wall_us();
+    };
+    asio::co_spawn(core_->loop, tick(), asio::detached);
+    return Status();
+}
+
+// What an earlier run of this gateway left unfinished can no longer be running: its nodes rolled it back when the link broke. A
+// write may have been committed before that; the catalog knows.
+Status GatewayService::recover() {
+    ROOST_ASSIGN_OR_RETURN(auto unfinished, core_->meta.unfinished_statements());
+    for (meta::StatementRecord &record : unfinished) {
+        record.status = meta::StatementStatus::failed;
+        record.error = "the gateway stopped while the statement was under way";
+        record.error_code = "gateway_restarted";
+        record.sqlstate = "57P01";
+        const auto lake = core_->lakes.find(record.catalog);
+        if (record.writes && lake != core_->lakes.end()) {
+            auto commit = find_commit(lake->second, record.id);
+            if (commit.ok() && commit->has_value()) {
+                record.status = meta::StatementStatus::done;
+                record.error.clear();
+                record.error_code.clear();
+                record.sqlstate.clear();
+            } else {
+                record.error += commit.ok() ? "; nothing was written" : "; whether it was committed is not known";
+            }
+        }
+        record.finished_us = core_->clock.wall_us();
+        core_->log.warn("statement_recovered", {{"statement_id", record.id}, {"status", meta::status_name(record.status)}});
+        core_->meta.record_statement(std::move(record), {});
+    }
+    return core_->meta.flush();
+}
+
+void GatewayService::remember_member(const cluster::Member &member) {
+    meta::Member &known = known_members_[member.hello.node];
+    known.id = member.hello.node;
+    known.name = member.hello.name;
+    known.pool = member.hello.pool;
+    known.version = member.hello.version;
+    known.cpus = member.hello.cpus;
+    known.memory_bytes = member.hello.memory_bytes;
+    known.dir = member.hello.dir;
+    known.last_seen_us = core_->clock.wall_us();
+    if (known.first_seen_us == 0) known.first_seen_us = known.last_seen_us;
+    if (Status status = core_->meta.put_member(known); !status.ok()) {
+        core_->log.error("member_not_recorded", {{"node_id", known.id}, {"error", status.message()}});
+    }
+}
+
+net::Task<void> GatewayService::tick() {
+    asio::steady_timer timer(core_->loop);
+    for (uint64_t n = 0; !stopping_; ++n) {
+        timer.expires_after(std::chrono::milliseconds(200));
+        co_await timer.async_wait(asio::use_awaitable);
+        for (RunStream *run : core_->running) {
+            if (run->age_us() > 150'000) run->record_start();
+        }
+        if (n % 5 == 0) {
+            const int64_t limit_us = core_->clock.monotonic_us() - core_->limits.idle_transaction_timeout_ms * 1000;
+            for (const auto &session : sessions_) {
+                if (!session->lease || session->active > 0 || session->last_active_us > limit_us) continue;
+                core_->log.warn("idle_transaction_ended", {{"session_id", session->id}});
+                forget_transaction(*session);
+                session->transaction = TransactionState::failed;
+                session->transaction_failure =
+                    Status(Code::failed_precondition, "the transaction was rolled back: it wrote and was then left idle for " +
+                                                          std::to_string(core_->limits.idle_transaction_timeout_ms / 1000) + " s")
+                        .with_sqlstate("25P03");
+            }
+        }
+        if (n % 3000 == 0 && core_->limits.history_retention_ms > 0) {
+            const int64_t before_us = core_->clock.wall_us() - core_->limits.history_retention_ms * 1000;
+            auto pruned = co_await core_->blocking([this, before_us] { return core_->meta.prune_statements(before_us); });
+            if (!pruned.ok()) core_->log.warn("history_not_pruned", {{"error", pruned.status().message()}});
+        }
+    }
+}
+
+net::Task<void> GatewayService::drain(int64_t grace_ms) {
+    core_->draining = true;
+    const int64_t end_us = core_->clock.monotonic_us() + grace_ms * 1000;
+    while (!core_->running.empty()) {
+        const int64_t left_ms = (end_us - core_->clock.monotonic_us()) / 1000;
+        if (left_ms <= 0) break;
+        co_await core_->ended.wait_for(std::chrono::milliseconds(left_ms));
+    }
+    // cancel() may settle and erase, so work on a copy.
+    const std::vector<RunStream *> left(core_->running.begin(), core_->running.end());
+    for (RunStream *run : left) {
+        if (core_->running.contains(run)) {
+            run->cancel(Status(Code::unavailable, "terminating connection due to administrator command: roost is shutting down"));
+        }
+    }
+    const int64_t told_us = core_->clock.monotonic_us() + 1'000'000;
+    while (!core_->running.empty() && core_->clock.monotonic_us() < told_us) {
+        co_await core_->ended.wait_for(std::chrono::milliseconds(100));
+    }
+    if (Status status = core_->meta.flush(); !status.ok()) {
+        core_->log.error("history_not_flushed", {{"error", status.message()}});
+    }
+}
+
+// --- who
+
+Result<Principal> GatewayService::authenticate_token(std::string_view token) {
+    if (token.empty() || token.size() > 1024) return Status(Code::unauthenticated, "the token is not valid");
+    const int64_t now_us = core_->clock.monotonic_us();
+    const std::string key(token);
+    if (const auto found = tokens_.find(key); found != tokens_.end() && found->second.until_us > now_us) {
+        return found->second.principal;
+    }
+    tokens_.erase(key);
+    ROOST_ASSIGN_OR_RETURN(const auto user, core_->meta.find_token(token));
+    if (!user) return Status(Code::unauthenticated, "the token is not valid").with_hint("see the token in the credentials file");
+    if (tokens_.size() >= kTokenCacheMax) tokens_.clear();
+    Principal principal{user->id, user->name, user->role};
+    tokens_[key] = {principal, now_us + kTokenCacheUs};
+    return principal;
+}
+
+Result<std::optional<meta::User>> GatewayService::find_user(std::string_view name) { return core_->meta.find_user(name); }
+
+Result<const meta::Workspace *> GatewayService::find_workspace(std::string_view slug_or_id) const {
+    for (const meta::Workspace &workspace : workspaces_) {
+        if (slug_or_id.empty() || workspace.slug == slug_or_id || workspace.id.to_string() == slug_or_id) return &workspace;
+    }
+    return Status(Code::not_found, "there is no workspace '" + std::string(slug_or_id) + "'")
+        .with_name("workspace_not_found")
+        .with_sqlstate("3D000");
+}
+
+Result<std::shared_ptr<Session>> GatewayService::open_session(const OpenSession &request) {
+    ROOST_ASSIGN_OR_RETURN(const meta::Workspace *workspace, find_workspace(request.workspace));
+    const std::string slug = request.catalog.empty() ? workspace->default_catalog : request.catalog;
+    bool found = false;
+    for (const meta::Catalog &catalog : catalogs_) {
+        found = found || (catalog.workspace == workspace->id &&
+                          (catalog.slug == slug || (!request.catalog.empty() && catalog.id.to_string() == slug)));
+    }
+    if (!found) {
+        return Status(Code::not_found, "database \"" + slug + "\" does not exist")
+            .with_name("catalog_not_found")
+            .with_sqlstate("3D000")
+            .with_hint("workspace '" + workspace->slug + "' has the catalog '" + workspace->default_catalog + "'");
+    }
+    auto session = std::make_shared<Session>();
+    session->id = Uuid::make();
+    session->principal = request.principal;
+    session->workspace_id = workspace->id;
+    session->workspace = workspace->slug;
+    session->front = request.front;
+    session->origin = request.origin;
+    session->client_name = request.client_name;
+    session->settings.catalog = slug;
+    session->settings.search_path = {"main"};
+    session->last_active_us = core_->clock.monotonic_us();
+    sessions_.insert(session);
+    return session;
+}
+
+void GatewayService::forget_transaction(Session &session) {
+    if (session.pinned_node) core_->hub.end_session(*session.pinned_node, session.id);
+    session.pinned_node.reset();
+    session.lease.reset();
+    session.transaction = TransactionState::idle;
+    session.transaction_has_read = false;
+    session.transaction_read_only = false;
+    session.transaction_failure = Status();
+}
+
+void GatewayService::close_session(const std::shared_ptr<Session> &session) {
+    if (session->closed) return;
+    session->closed = true;
+    forget_transaction(*session);
+    sessions_.erase(session);
+}
+
+// --- run
+
+Result<std::vector<sql::Statement>> GatewayService::parse(std::string_view text, sql::Context context) {
+    sql::ParseLimits limits;
+    limits.text_max_bytes = core_->limits.sql_text_max_bytes;
+    ROOST_ASSIGN_OR_RETURN(auto statements, sql::parse(text, limits));
+    sql::GuardPolicy policy;
+    for (const auto &[catalog, lake] : core_->lakes) policy.catalogs.push_back(catalog);
+    for (const sql::Statement &statement : statements) {
+        Status verdict = sql::check(statement, context, policy);
+        if (!verdict.ok()) {
+            core_->log.warn("statement_refused", {{"rule", verdict.error().rule}, {"position", verdict.error().position}});
+            core_->metrics.statement_done(context == sql::Context::oneshot ? "http" : "pg", sql::kind_name(statement.kind),
+                                          "refused");
+            return verdict;
+        }
+    }
+    return statements;
+}
+
+Result<std::unique_ptr<RunStream>> GatewayService::make_run(const std::shared_ptr<Session> &session, ExecuteRequest request,
+                                                            RunOptions options) {
+    if (core_->draining) {
+        return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03").with_hint("connect again in a moment");
+    }
+    if (session->closed) return Status(Code::failed_precondition, "the session is closed").with_name("session_not_open");
+    StatementSpec spec;
+    spec.sql = request.statement.text;
+    spec.params = std::move(request.params);
+    spec.result_formats = std::move(request.result_formats);
+    spec.settings = session->settings;
+    spec.writes = sql::changes_lake(request.statement.kind);
+    spec.timeout_ms = request.timeout_ms > 0               ? request.timeout_ms
+                      : session->statement_timeout_ms > 0 ? session->statement_timeout_ms
+                                                           : core_->limits.statement_timeout_ms;
+    spec.session = session->id;
+    spec.read_only = session->transaction_read_only;
+    if (session->transaction == TransactionState::open) {
+        spec.transaction = TransactionAction::in_session;
+        if (!session->pinned_node) session->begin_commit_count = core_->leases->commits(spec.settings.catalog);
+    }
+    const bool read_only = session->transaction == TransactionState::open ? session->transaction_read_only
+                                                                          : session->default_read_only;
+    if (spec.writes && read_only) {
+        Status refused = Status(Code::failed_precondition,
+                                "cannot execute " + command_tag(request.statement, {}, 0) + " in a read-only transaction")
+                             .with_sqlstate("25006");
+        if (session->transaction == TransactionState::open) session->transaction = TransactionState::failed;
+        return refused;
+    }
+    session->last_active_us = core_->clock.monotonic_us();
+    return std::make_unique<RunStream>(*core_, session, std::move(request.statement), std::move(spec), std::move(options));
+}
+
+net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::shared_ptr<Session> session,
+                                                                         ExecuteRequest request) {
+    using sql::Kind;
+    const Kind kind = request.statement.kind;
+    session->last_active_us = core_->clock.monotonic_us();
+    if (kind == Kind::empty) co_return std::make_unique<LocalStream>("");
+    if (kind == Kind::begin) co_return co_await begin_transaction(session, request.statement);
+    if (kind == Kind::commit || kind == Kind::rollback) {
+        co_return co_await end_transaction(session, request.statement, kind == Kind::commit);
+    }
+    if (session->transaction == TransactionState::failed) {
+        if (!session->transaction_failure.ok()) co_return std::exchange(session->transaction_failure, Status());
+        co_return Status(Code::failed_precondition, "current transaction is aborted, commands ignored until end of transaction block")
+            .with_sqlstate("25P02");
+    }
+    if (kind == Kind::use) co_return use(session, request.statement);
+    if (sql::is_session_command(kind)) {
+        co_return Status(Code::unimplemented, std::string(sql::kind_name(kind)) + " is not supported here");
+    }
+    const bool writes = sql::changes_lake(kind);
+    auto run = make_run(session, std::move(request), {});
+    if (!run.ok()) co_return run.status();
+    std::unique_ptr<RunStream> stream = std::move(*run);
+    if (Status status = co_await stream->begin(); !status.ok()) co_return status;
+    if (!writes && session->transaction == TransactionState::open) session->transaction_has_read = true;
+    co_return std::unique_ptr<ResultStream>(std::move(stream));
+}
+
+net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::begin_transaction(std::shared_ptr<Session> session,
+                                                                                   const sql::Statement &statement) {
+    if (core_->draining) co_return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03");
+    if (session->transaction == TransactionState::idle) {
+        session->transaction = TransactionState::open;
+        session->transaction_has_read = false;
+        const auto option = statement.command.options.find("read_only");
+        session->transaction_read_only =
+            option != statement.command.options.end() ? option->second == "on" : session->default_read_only;
+        session->transaction_failure = Status();
+    }
+    co_return std::make_unique<LocalStream>(statement.command.name == "start transaction" ? "START TRANSACTION" : "BEGIN");
+}
+
+net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction(std::shared_ptr<Session> session,
+                                                                                 const sql::Statement &statement, bool commit) {
+    const bool really_commits = commit && session->transaction == TransactionState::open && session->pinned_node;
+    const bool failed = session->transaction == TransactionState::failed;
+    if (!really_commits) {
+        forget_transaction(*session);
+        co_return std::make_unique<LocalStream>(commit && !failed ? "COMMIT" : "ROLLBACK");
+    }
+    StatementSpec spec;
+    spec.settings = session->settings;
+    spec.session = session->id;
+    spec.transaction = TransactionAction::commit;
+    spec.writes = session->lease != nullptr;
+    spec.timeout_ms = core_->limits.statement_timeout_ms;
+    const bool wrote = spec.writes;
+    auto run = std::make_unique<RunStream>(*core_, session, statement, std::move(spec), RunOptions{});
+    Status status = co_await run->begin();
+    while (status.ok()) {
+        auto frame = co_await run->next();
+        status = frame.status();
+        if (frame.ok() && !frame->has_value()) break;
+    }
+    if (wrote && (status.ok() || status.sqlstate() == "08007")) core_->leases->count_commit(session->settings.catalog);
+    forget_transaction(*session);
+    if (!status.ok()) co_return status;
+    co_return std::make_unique<LocalStream>("COMMIT");
+}
+
+Result<std::unique_ptr<ResultStream>> GatewayService::use(const std::shared_ptr<Session> &session,
+                                                          const sql::Statement &statement) {
+    const std::vector<std::string> &path = statement.command.values;
+    if (path.empty() || path.size() > 2) return Status(Code::syntax_error, "USE takes a schema, or catalog.schema");
+    std::string catalog = session->settings.catalog;
+    std::string schema = path.back();
+    const bool names_catalog = path.size() == 2 || core_->lakes.contains(path[0]);
+    if (names_catalog) {
+        catalog = path[0];
+        schema = path.size() == 2 ? path[1] : "main";
+    }
+    if (!core_->lakes.contains(catalog)) {
+        return Status(Code::not_found, "there is no catalog '" + catalog + "'").with_sqlstate("3D000");
+    }
+    session->settings.catalog = catalog;
+    session->settings.search_path = {schema};
+    return std::unique_ptr<ResultStream>(std::make_unique<LocalStream>("USE"));
+}
+
+net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session> session, const sql::Statement &statement,
+                                                         std::vector<uint32_t> param_oids) {
+    if (core_->draining) co_return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03");
+    StatementSpec spec;
+    spec.id = Uuid::make();
+    spec.work = Work::describe;
+    spec.sql = statement.text;
+    spec.param_oids = std::move(param_oids);
+    spec.settings = session->settings;
+    spec.session = session->id;
+    spec.read_only = session->transaction_read_only;
+    spec.timeout_ms = 30'000;
+    routing::StatementFeatures features;
+    if (session->transaction == TransactionState::open && session->pinned_node) {
+        spec.transaction = TransactionAction::in_session;
+        features.pinned_node = session->pinned_node;
+    }
+    Status lost(Code::unavailable, "no node is connected");
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        const routing::Decision decision = core_->policy->decide(core_->snapshot(), features);
+        if (decision.candidates.empty()) co_return lost;
+        features.avoid = decision.candidates.front();
+        auto remote = core_->hub.open(decision.candidates.front(), net::FrameType::dispatch, cluster::encode(spec));
+        if (!remote.ok()) {
+            lost = remote.status();
+            continue;
+        }
+        Result<ResultHeader> header(Status(Code::data_loss, "the node described nothing"));
+        for (;;) {
+            auto frame = co_await (*remote)->next();
+            if (!frame.ok()) {
+                lost = frame.status();
+                break;
+            }
+            if (frame->type == net::FrameType::header) header = cluster::decode_header(frame->payload);
+            if (frame->type != net::FrameType::end) continue;
+            auto completion = cluster::decode_completion(frame->payload);
+            if (!completion.ok()) co_return completion.status();
+            if (!completion->status.ok()) co_return completion->status;
+            co_return header;
+        }
+    }
+    co_return lost;
+}
+
+// --- look
+
+std::vector<NodeInfo> GatewayService::nodes() const {
+    std::vector<NodeInfo> nodes;
+    for (const auto &[id, known] : known_members_) {
+        NodeInfo info;
+        info.id = id;
+        info.name = known.name;
+        info.pool = known.pool;
+        info.version = known.version;
+        info.dir = known.dir;
+        info.cpus = known.cpus;
+        info.memory_bytes = known.memory_bytes;
+        info.first_seen_us = known.first_seen_us;
+        info.last_seen_us = known.last_seen_us;
+        info.status = "offline";
+        const auto member = core_->hub.members().find(id);
+        if (member != core_->hub.members().end()) {
+            const cluster::Member &m = member->second;
+            info.status = "online";
+            info.pid = m.hello.pid;
+            info.incarnation = m.hello.incarnation;
+            info.budget_bytes = m.hello.budget_bytes;
+            info.granted_bytes = m.heartbeat.granted_bytes;
+            info.used_bytes = m.heartbeat.used_bytes;
+            info.resident_bytes = m.heartbeat.resident_bytes;
+            info.running = m.in_flight;
+            info.waiting = m.heartbeat.waiting;
+            info.load = static_cast<double>(m.in_flight) / m.hello.cpus;
+        }
+        nodes.push_back(std::move(info));
+    }
+    return nodes;
+}
+
+Result<std::vector<meta::Workspace>> GatewayService::workspaces(const Principal &) { return workspaces_; }
+
+Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &, std::string_view workspace) {
+    ROOST_ASSIGN_OR_RETURN(const meta::Workspace *found, find_workspace(workspace));
+    std::vector<meta::Catalog> catalogs;
+    for (const meta::Catalog &catalog : catalogs_) {
+        if (catalog.workspace == found->id) catalogs.push_back(catalog);
+    }
+    return catalogs;
+}
+
+Result<RouteExplanation> GatewayService::explain_route(const Principal &, std::string_view workspace, std::string_view sql) {
+    ROOST_RETURN_IF_ERROR(find_workspace(workspace).status());
+    ROOST_ASSIGN_OR_RETURN(const auto statements, parse(sql, sql::Context::oneshot));
+    if (statements.size() != 1) return Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements.size()));
+    routing::StatementFeatures features;
+    features.reads = statements[0].reads;
+    features.writes = statements[0].writes;
+    const routing::ClusterSnapshot cluster = core_->snapshot();
+    const routing::Decision decision = core_->policy->decide(cluster, features);
+    RouteExplanation explanation;
+    explanation.kind = sql::kind_name(statements[0].kind);
+    explanation.policy = core_->policy->name();
+    explanation.reason = decision.reason;
+    if (!decision.candidates.empty()) explanation.node = decision.candidates.front().to_string();
+    for (const Uuid &id : decision.candidates) {
+        for (const routing::NodeState &node : cluster.nodes) {
+            if (node.id != id) continue;
+            explanation.candidates.push_back({id.to_string(), node.load(),
+                                              node.name + ": " + std::to_string(node.in_flight) + " in flight on " +
+                                                  std::to_string(node.weight) + " vCPUs"});
+        }
+    }
+    return explanation;
+}
+
+bool GatewayService::ready() const { return !core_->draining && !core_->hub.members().empty(); }
+
+std::string GatewayService::metrics_text() { return core_->metrics.expose(); }
+
+void GatewayService::connection_opened(std::string_view front) {
+    core_->metrics.connections(front, ++connections_[std::string(front)]);
+}
+
+void GatewayService::connection_closed(std::string_view front) {
+    core_->metrics.connections(front, --connections_[std::string(front)]);
+}
+
+void GatewayService::auth_failed(std::string_view front, std::string_view user) {
+    core_->metrics.auth_failed(front);
+    core_->log.warn("auth_failed", {{"front", front}, {"user", user.substr(0, 64)}});
+}
+
+}  // namespace roost::service

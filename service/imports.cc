@@ -1,0 +1,180 @@
+// `roost import`: files that were uploaded to staging become rows of a table, in one transaction.
+#include <boost/asio/detached.hpp>
+#include <filesystem>
+
+#include "lake/ducklake.h"
+#include "service/gateway_service.h"
+
+namespace roost::service {
+
+namespace asio = net::asio;
+namespace fs = std::filesystem;
+
+namespace {
+
+// One path segment that can't leave its folder.
+bool is_plain_name(std::string_view name) {
+    if (name.empty() || name.size() > 255 || name == "." || name == "..") return false;
+    for (const char c : name) {
+        if (c == '/' || c == '\\' || c == '*' || c == '?' || c == '[' || static_cast<unsigned char>(c) < 0x20) return false;
+    }
+    return true;
+}
+
+void replace_all(std::string &text, const std::string &from, const std::string &to) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+        text.replace(at, from.size(), to);
+    }
+}
+
+sql::Statement internal_statement(std::string text, sql::Kind kind) {
+    sql::Statement statement;
+    statement.text = std::move(text);
+    statement.kind = kind;
+    return statement;
+}
+
+std::string reader_of(const std::string &format, const std::string &files) {
+    if (format == "parquet") return "read_parquet([" + files + "], union_by_name => true)";
+    return "read_csv([" + files + "], union_by_name => true)";
+}
+
+}  // namespace
+
+Result<std::string> GatewayService::staging_path(const Principal &, const Uuid &import_id, std::string_view name) {
+    if (!is_plain_name(name)) {
+        return Status(Code::invalid_argument, "not a plain file name: '" + std::string(name.substr(0, 255)) + "'");
+    }
+    if (core_->lakes.empty()) return Status(Code::failed_precondition, "there is no catalog to import into");
+    const fs::path folder = fs::path(core_->lakes.begin()->second.staging_path) / import_id.to_string();
+    std::error_code ec;
+    fs::create_directories(folder, ec);
+    if (ec) return Status(Code::io_error, "can't make the staging folder: " + ec.message());
+    return (folder / name).string();
+}
+
+void GatewayService::drop_staging(const Uuid &import_id) {
+    for (const auto &[catalog, lake] : core_->lakes) {
+        std::error_code ec;
+        fs::remove_all(fs::path(lake.staging_path) / import_id.to_string(), ec);
+        if (ec) core_->log.warn("staging_not_removed", {{"import_id", import_id}, {"error", ec.message()}});
+    }
+}
+
+net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest request, int64_t wait_ms) {
+    if (request.files.empty()) co_return Status(Code::invalid_argument, "the import names no files");
+    if (request.table.empty()) co_return Status(Code::invalid_argument, "the import names no table");
+    if (request.schema.empty()) request.schema = "main";
+    for (const ImportRequest::File &file : request.files) {
+        if (file.format != "parquet" && file.format != "csv") {
+            co_return Status(Code::invalid_argument, "file '" + file.original + "': format is parquet or csv, not '" + file.format + "'");
+        }
+        auto path = staging_path(request.principal, request.import_id, file.name);
+        if (!path.ok()) co_return path.status();
+        if (!fs::exists(*path)) co_return Status(Code::not_found, "file '" + file.name + "' was not uploaded");
+    }
+    auto session = open_session({.principal = request.principal,
+                                 .workspace = request.workspace,
+                                 .catalog = {},
+                                 .front = "internal",
+                                 .origin = "import",
+                                 .client_name = "roost import"});
+    if (!session.ok()) co_return session.status();
+    const std::string text = "IMPORT " + std::to_string(request.files.size()) + " files INTO " + quote_identifier(request.schema) +
+                             "." + quote_identifier(request.table);
+    const EntryPtr entry = make_entry(*session, text, "import");
+    entry->info.record.writes = true;
+    for (const ImportRequest::File &file : request.files) {
+        auto path = staging_path(request.principal, request.import_id, file.name);
+        if (path.ok()) entry->renames.emplace_back(*path, file.original);
+    }
+    core_->meta.record_statement(entry->info.record, durable_callback(entry));
+    asio::co_spawn(core_->loop, run_imported(entry, *session, std::move(request)), asio::detached);
+    co_return co_await wait_for(entry, wait_ms);
+}
+
+net::Task<void> GatewayService::run_imported(EntryPtr entry, std::shared_ptr<Session> session, ImportRequest request) {
+    entry->info.record.status = meta::StatementStatus::running;
+    entry->info.record.running_us = core_->clock.wall_us();
+    uint64_t rows = 0;
+    Status status = co_await import_files(entry, session, request, rows);
+    if (status.ok()) {
+        entry->info.record.status = meta::StatementStatus::done;
+        entry->info.record.row_count = rows;
+    } else {
+        std::string message = status.message();
+        for (const auto &[path, original] : entry->renames) replace_all(message, path, original);
+        Error error = status.error();
+        error.message = std::move(message);
+        status = Status(std::move(error));
+    }
+    entry->info.record.finished_us = core_->clock.wall_us();
+    drop_staging(request.import_id);
+    finish_entry(entry, status);
+    core_->meta.record_statement(entry->info.record, {});
+    close_session(session);
+}
+
+// BEGIN; the schema; the table from the first group of files, or an insert into the one that exists; inserts from the others;
+// COMMIT. Anything that fails takes all of it back.
+net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<Session> session, const ImportRequest &request,
+                                               uint64_t &rows) {
+    const std::string schema = quote_identifier(session->settings.catalog) + "." + quote_identifier(request.schema);
+    const std::string table = schema + "." + quote_identifier(request.table);
+    auto probe = co_await describe(session, internal_statement("SELECT * FROM " + table + " LIMIT 0", sql::Kind::select), {});
+    bool exists = probe.ok();
+    if (!exists && probe.status().sqlstate() != "42P01" && probe.status().sqlstate() != "3F000") co_return probe.status();
+    std::vector<sql::Statement> statements;
+    if (!exists) statements.push_back(internal_statement("CREATE SCHEMA IF NOT EXISTS " + schema, sql::Kind::create_schema));
+    for (const char *format : {"parquet", "csv"}) {
+        std::string files;
+        for (const ImportRequest::File &file : request.files) {
+            if (file.format != format) continue;
+            auto path = staging_path(request.principal, request.import_id, file.name);
+            if (!path.ok()) co_return path.status();
+            if (!files.empty()) files += ", ";
+            files += quote_literal(*path);
+        }
+        if (files.empty()) continue;
+        const std::string select = " SELECT * FROM " + reader_of(format, files);
+        statements.push_back(exists ? internal_statement("INSERT INTO " + table + " BY NAME" + select, sql::Kind::insert)
+                                    : internal_statement("CREATE TABLE " + table + " AS" + select, sql::Kind::create_table_as));
+        exists = true;
+    }
+    Status status = (co_await begin_transaction(session, internal_statement("BEGIN", sql::Kind::begin))).status();
+    for (size_t i = 0; i < statements.size() && status.ok(); ++i) {
+        if (!entry->cancel_reason.ok()) {
+            status = entry->cancel_reason;
+            break;
+        }
+        RunOptions options;
+        options.internal = true;
+        ExecuteRequest execute;
+        execute.statement = std::move(statements[i]);
+        execute.timeout_ms = 24LL * 3'600'000;
+        auto made = make_run(session, std::move(execute), std::move(options));
+        if (!made.ok()) {
+            status = made.status();
+            break;
+        }
+        RunStream &run = **made;
+        entry->running = &run;
+        watch_progress(entry, run);
+        status = co_await run.begin();
+        while (status.ok()) {
+            auto frame = co_await run.next();
+            status = frame.status();
+            if (frame.ok() && !frame->has_value()) break;
+        }
+        entry->running = nullptr;
+        entry->info.record.node = run.record().node;
+        if (status.ok()) rows += run.completion().affected.value_or(0);
+    }
+    if (!status.ok()) {
+        forget_transaction(*session);
+        co_return status;
+    }
+    co_return (co_await end_transaction(session, internal_statement("COMMIT", sql::Kind::commit), true)).status();
+}
+
+}  // namespace roost::service

@@ -1,0 +1,409 @@
+#include "service/run_stream.h"
+
+#include "lake/ducklake.h"
+
+namespace roost::service {
+
+using net::FrameType;
+
+namespace {
+
+// A node that does not end a cancelled statement in this time is not waited for.
+constexpr auto kCancelPatience = std::chrono::seconds(5);
+
+std::string_view metric_status(const Status &status) {
+    if (status.ok()) return "done";
+    if (status.code() == Code::cancelled) return "cancelled";
+    if (status.code() == Code::timeout) return "timeout";
+    return "failed";
+}
+
+bool has_row_count(sql::Kind kind) {
+    using sql::Kind;
+    return kind == Kind::insert || kind == Kind::update || kind == Kind::delete_rows || kind == Kind::merge ||
+           kind == Kind::create_table_as;
+}
+
+double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
+
+}  // namespace
+
+routing::ClusterSnapshot Core::snapshot() const {
+    routing::ClusterSnapshot cluster;
+    cluster.nodes.reserve(hub.members().size());
+    for (const auto &[id, member] : hub.members()) {
+        cluster.nodes.push_back({id, member.hello.name, member.hello.cpus, member.in_flight, member.last_used, true});
+    }
+    return cluster;
+}
+
+RunStream::RunStream(Core &core, std::shared_ptr<Session> session, sql::Statement statement, StatementSpec spec,
+                     RunOptions options)
+    : core_(core),
+      session_(std::move(session)),
+      statement_(std::move(statement)),
+      spec_(std::move(spec)),
+      options_(std::move(options)),
+      changed_(core.loop.get_executor()) {
+    since_us_ = core_.clock.monotonic_us();
+    timings_.parse_us = options_.parse_us;
+    spec_.id = options_.id.is_nil() ? Uuid::make() : options_.id;
+    spec_.format = options_.format;
+    spec_.first_page_rows = options_.first_page_rows;
+    spec_.internal = options_.internal;
+    spec_.admission_wait_ms = core_.limits.admission_wait_ms;
+    shape_ = sql::fingerprint(statement_.text);
+    spec_.shape_is_large = core_.shapes.is_large(shape_);
+    record_.id = spec_.id;
+    record_.workspace = session_->workspace_id;
+    record_.workspace_slug = session_->workspace;
+    record_.user = session_->principal.user_id;
+    record_.user_name = session_->principal.user_name;
+    if (session_->front == "pg") record_.session = session_->id;
+    record_.catalog = spec_.settings.catalog;
+    record_.front = session_->front;
+    record_.origin = session_->origin;
+    record_.sql = statement_.text;
+    record_.kind = sql::kind_name(statement_.kind);
+    record_.status = meta::StatementStatus::queued;
+    record_.started_us = core_.clock.wall_us();
+    record_.writes = spec_.writes;
+    session_->active++;
+    core_.running.insert(this);
+    core_.metrics.statements_in_flight(static_cast<double>(core_.running.size()));
+    if (options_.record_at_once) {
+        start_recorded_ = true;
+        core_.meta.record_statement(record_, std::move(options_.durable));
+    }
+}
+
+RunStream::~RunStream() {
+    if (!settled_) settle(cancel_reason_.ok() ? Status(Code::cancelled, "the client has gone") : cancel_reason_);
+}
+
+int64_t RunStream::age_us() const { return core_.clock.monotonic_us() - since_us_; }
+
+void RunStream::record_start() {
+    if (start_recorded_ || settled_) return;
+    start_recorded_ = true;
+    core_.meta.record_statement(record_, {});
+}
+
+net::Task<Status> RunStream::begin() {
+    Status status = co_await take_lease();
+    if (status.ok()) {
+        const int64_t route_since_us = core_.clock.monotonic_us();
+        status = dispatch(std::nullopt);
+        timings_.route_us = core_.clock.monotonic_us() - route_since_us;
+    }
+    if (!status.ok()) settle(status);
+    co_return status;
+}
+
+net::Task<Status> RunStream::take_lease() {
+    const std::string &catalog = spec_.settings.catalog;
+    if (!spec_.writes || session_->lease) co_return Status();
+    const int64_t since_us = core_.clock.monotonic_us();
+    auto lease = co_await core_.leases->acquire(catalog, core_.limits.admission_wait_ms, changed_, cancel_reason_);
+    timings_.lease_us = core_.clock.monotonic_us() - since_us;
+    core_.metrics.write_lease_wait(seconds(timings_.lease_us));
+    if (!lease.ok()) co_return lease.status();
+    if (!cancel_reason_.ok()) co_return cancel_reason_;
+    if (is_autocommit()) {
+        lease_ = std::move(*lease);
+        co_return Status();
+    }
+    if (session_->transaction_has_read && core_.leases->commits(catalog) != session_->begin_commit_count) {
+        co_return Status(Code::conflict, "could not serialize access: catalog '" + catalog +
+                                             "' was changed after this transaction had read from it")
+            .with_hint("run the transaction again; one that begins with its write waits for its turn instead");
+    }
+    session_->lease = std::move(*lease);
+    co_return Status();
+}
+
+Status RunStream::dispatch(std::optional<Uuid> avoid) {
+    routing::StatementFeatures features;
+    features.reads = statement_.reads;
+    features.writes = statement_.writes;
+    features.avoid = avoid;
+    if (!is_autocommit()) features.pinned_node = session_->pinned_node;
+    decision_ = core_.policy->decide(core_.snapshot(), features);
+    core_.metrics.routed(decision_.reason);
+    candidate_ = 0;
+    return send_to_next(decision_.candidates.size() > 1);
+}
+
+// Sends to decision_.candidates[candidate_…]: the first that is connected.
+Status RunStream::send_to_next(bool no_wait) {
+    spec_.no_wait = no_wait;
+    const std::string payload = cluster::encode(spec_);
+    while (candidate_ < decision_.candidates.size()) {
+        auto remote = core_.hub.open(decision_.candidates[candidate_], FrameType::dispatch, payload);
+        if (remote.ok()) {
+            remote_ = std::move(*remote);
+            if (progress_callback_) remote_->on_progress(progress_callback_);
+            record_.node = remote_->node();
+            record_.running_us = core_.clock.wall_us();
+            dispatched_us_ = core_.clock.monotonic_us();
+            if (spec_.transaction == TransactionAction::in_session && !session_->pinned_node) {
+                session_->pinned_node = remote_->node();
+            }
+            return Status();
+        }
+        candidate_++;
+    }
+    if (session_->pinned_node && !is_autocommit()) {
+        return Status(Code::unavailable, "the node that held this transaction was lost, and the transaction with it")
+            .with_hint("roll back and run the transaction again");
+    }
+    return Status(Code::unavailable, "no node is connected")
+        .with_name("no_nodes")
+        .with_hint("see `roost nodes`; run the statement again when a node is back");
+}
+
+void RunStream::on_progress(std::function<void()> callback) {
+    progress_callback_ = std::move(callback);
+    if (remote_) remote_->on_progress(progress_callback_);
+}
+
+net::Task<Result<net::Frame>> RunStream::next_frame() {
+    for (;;) {
+        auto frame = co_await remote_->next();
+        if (timings_.first_frame_us == 0) timings_.first_frame_us = core_.clock.monotonic_us() - dispatched_us_;
+        if (!frame.ok()) {
+            const bool retry = cancel_reason_.ok() && is_autocommit() && !spec_.writes && rows_given_ == 0 && !header_given_ &&
+                               retries_ == 0 && frame.status().code() == Code::unavailable && !core_.draining;
+            if (!retry) {
+                Status lost = co_await explain_loss(frame.status());
+                committed_unheard_ = lost.ok();
+                settle(lost);
+                if (committed_unheard_) co_return Status(Code::unavailable, "the statement has ended");
+                co_return lost;
+            }
+            retries_++;
+            core_.metrics.retried();
+            core_.log.info("statement_retried", {{"statement_id", spec_.id}, {"lost_node", record_.node}});
+            header_.reset();
+            if (Status status = dispatch(record_.node); !status.ok()) {
+                settle(status);
+                co_return status;
+            }
+            continue;
+        }
+        if (frame->type == FrameType::refused) {
+            refusals_++;
+            candidate_++;
+            bool no_wait = true;
+            if (candidate_ >= decision_.candidates.size()) {
+                candidate_ = 0;  // all would wait: wait at the best
+                no_wait = false;
+            }
+            if (Status status = send_to_next(no_wait); !status.ok()) {
+                settle(status);
+                co_return status;
+            }
+            continue;
+        }
+        co_return std::move(*frame);
+    }
+}
+
+// What a lost node means for this statement: nothing happened, it did happen, or nobody can know yet.
+net::Task<Status> RunStream::explain_loss(Status lost) {
+    if (!cancel_reason_.ok()) co_return cancel_reason_;
+    const bool may_have_committed =
+        (is_autocommit() && spec_.writes) || (spec_.transaction == TransactionAction::commit && session_->lease);
+    if (!may_have_committed) {
+        if (spec_.transaction == TransactionAction::in_session) {
+            co_return Status(Code::unavailable, "the node that held this transaction was lost, and the transaction with it")
+                .with_hint("roll back and run the transaction again");
+        }
+        co_return lost;
+    }
+    const auto lake = core_.lakes.find(spec_.settings.catalog);
+    if (lake == core_.lakes.end()) co_return lost;
+    auto found = co_await core_.blocking([location = lake->second, id = spec_.id] { return find_commit(location, id); });
+    if (!found.ok()) {
+        co_return Status(Code::unavailable, "the node was lost while it committed, and the catalog can't say whether it did: " +
+                                                found.status().message())
+            .with_sqlstate("08007")
+            .with_retryable(false);
+    }
+    if (!found->has_value()) {
+        co_return Status(Code::unavailable, "the node was lost before it committed; nothing was written")
+            .with_hint("run the statement again");
+    }
+    // Only the count of changed rows went with the node: Postgres wire has no way to say so, the others have.
+    const bool count_matters = is_autocommit() && has_row_count(statement_.kind) && spec_.format == ResultFormat::pg_rows;
+    if (!count_matters) co_return Status();
+    co_return Status(Code::unavailable, "the node was lost after it had committed (snapshot " + std::to_string(**found) +
+                                            "): the statement took effect, only its row count is unknown")
+        .with_name("committed_unconfirmed")
+        .with_sqlstate("08007")
+        .with_hint("do not run it again")
+        .with_retryable(false);
+}
+
+Status RunStream::take_header(const net::Frame &frame) {
+    ROOST_ASSIGN_OR_RETURN(ResultHeader header, cluster::decode_header(frame.payload));
+    header_ = std::move(header);
+    record_.has_result = header_->has_grid;
+    return Status();
+}
+
+Status RunStream::take_end(const net::Frame &frame) {
+    ROOST_ASSIGN_OR_RETURN(completion_, cluster::decode_completion(frame.payload));
+    return completion_.status;
+}
+
+net::Task<Result<ResultHeader>> RunStream::header() {
+    while (!header_) {
+        if (settled_) co_return completion_.status.ok() ? Status(Code::internal, "the statement has ended") : completion_.status;
+        auto frame = co_await next_frame();
+        if (committed_unheard_) {
+            header_ = ResultHeader();
+            break;
+        }
+        if (!frame.ok()) co_return frame.status();
+        Status status;
+        if (frame->type == FrameType::header) {
+            status = take_header(*frame);
+        } else if (frame->type == FrameType::end) {
+            status = take_end(*frame);
+            if (status.ok()) header_ = ResultHeader();
+            settle(status);
+        } else {
+            status = Status(Code::data_loss, "the node sent rows before their header");
+            settle(status);
+        }
+        if (!status.ok()) co_return status;
+    }
+    header_given_ = header_->has_grid;
+    co_return *header_;
+}
+
+net::Task<Result<std::optional<RowsFrame>>> RunStream::next() {
+    if (!header_) {
+        auto header = co_await this->header();
+        if (!header.ok()) co_return header.status();
+    }
+    if (settled_) {
+        if (!completion_.status.ok()) co_return completion_.status;
+        co_return std::optional<RowsFrame>();
+    }
+    auto frame = co_await next_frame();
+    if (committed_unheard_) co_return std::optional<RowsFrame>();
+    if (!frame.ok()) co_return frame.status();
+    if (frame->type == FrameType::rows) {
+        rows_given_ += frame->rows;
+        core_.metrics.bytes_sent(session_->front, frame->payload.size());
+        core_.metrics.rows_sent(session_->front, frame->rows);
+        co_return std::optional<RowsFrame>(RowsFrame{frame->rows, std::move(frame->payload)});
+    }
+    Status status;
+    if (frame->type == FrameType::end) {
+        status = take_end(*frame);
+        if (status.ok() && spec_.format == ResultFormat::pg_rows && header_->has_grid && completion_.rows != rows_given_) {
+            status = Status(Code::data_loss, "the node says " + std::to_string(completion_.rows) + " rows, " +
+                                                 std::to_string(rows_given_) + " arrived");
+        }
+    } else {
+        status = Status(Code::data_loss, "unexpected frame in a result");
+    }
+    settle(status);
+    if (!status.ok()) co_return status;
+    co_return std::optional<RowsFrame>();
+}
+
+void RunStream::cancel(Status reason) {
+    if (settled_ || !cancel_reason_.ok()) return;
+    cancel_reason_ = std::move(reason);
+    changed_.notify();
+    if (!remote_) return;
+    remote_->cancel(cancel_reason_);
+    cancel_guard_ = std::make_unique<net::asio::steady_timer>(core_.loop, kCancelPatience);
+    cancel_guard_->async_wait([this, alive = std::weak_ptr<bool>(alive_)](const boost::system::error_code &ec) {
+        if (ec || alive.expired() || settled_ || !remote_) return;
+        core_.log.error("cancel_ignored", {{"statement_id", spec_.id}, {"node_id", remote_->node()}});
+        remote_->fail(cancel_reason_);
+    });
+}
+
+void RunStream::settle(Status status) {
+    if (settled_) return;
+    settled_ = true;
+    if (cancel_guard_) cancel_guard_->cancel();
+    completion_.status = status;
+    timings_.total_us = core_.clock.monotonic_us() - since_us_;
+    settle_session(status);
+    settle_record(status);
+    core_.running.erase(this);
+    core_.metrics.statements_in_flight(static_cast<double>(core_.running.size()));
+    if (core_.draining) core_.ended.notify();
+}
+
+void RunStream::settle_session(const Status &status) {
+    session_->active--;
+    session_->last_active_us = core_.clock.monotonic_us();
+    const std::string &catalog = spec_.settings.catalog;
+    const bool unknown = !status.ok() && status.sqlstate() == "08007";
+    if (is_autocommit()) {
+        // Also when it failed at the commit: others must not build on what they read before.
+        if (spec_.writes && (status.ok() || unknown)) core_.leases->count_commit(catalog);
+        lease_.reset();
+    } else if (spec_.transaction == TransactionAction::in_session) {
+        if (!status.ok()) session_->transaction = TransactionState::failed;
+    }
+    if (status.ok() && remote_) core_.shapes.remember(shape_, completion_.ran_large);
+    // Dropped before its end: the node hears of it, and its load is given back when it has stopped.
+    remote_.reset();
+}
+
+void RunStream::settle_record(const Status &status) {
+    record_.finished_us = core_.clock.wall_us();
+    record_.status = status.ok()                           ? meta::StatementStatus::done
+                     : status.code() == Code::cancelled ? meta::StatementStatus::cancelled
+                                                         : meta::StatementStatus::failed;
+    if (!status.ok()) {
+        record_.error = status.message();
+        record_.error_code = status.name();
+        record_.sqlstate = status.sqlstate();
+    } else {
+        record_.has_result = header_ && header_->has_grid;
+        if (record_.has_result) {
+            record_.row_count = completion_.rows;
+            if (spec_.format == ResultFormat::stored) record_.column_schema = column_schema_json(header_->columns);
+        } else {
+            record_.row_count = completion_.affected;
+        }
+        record_.result_bytes = completion_.result_bytes;
+    }
+    ProfileFacts facts{spec_.id,  record_.kind, timings_,  record_.node.is_nil() ? "" : record_.node.to_string(), "", &decision_,
+                       retries_, refusals_,    spec_.shape_is_large, &completion_};
+    record_.profile = profile_json(facts);
+    core_.meta.record_statement(record_, {});
+    core_.metrics.statement_done(session_->front, record_.kind, metric_status(status));
+    const NodeTimings &t = completion_.timings;
+    core_.metrics.stage("total", seconds(timings_.total_us));
+    core_.metrics.stage("parse", seconds(timings_.parse_us));
+    core_.metrics.stage("route", seconds(timings_.route_us));
+    core_.metrics.stage("queue", seconds(t.queued_us));
+    core_.metrics.stage("plan", seconds(t.plan_us));
+    core_.metrics.stage("admission", seconds(t.admission_us));
+    core_.metrics.stage("execute", seconds(t.execute_us));
+    if (t.commit_us > 0) core_.metrics.stage("commit", seconds(t.commit_us));
+    core_.log.info("statement", {{"statement_id", spec_.id},
+                                 {"node_id", record_.node},
+                                 {"front", session_->front},
+                                 {"user", session_->principal.user_name},
+                                 {"kind", record_.kind},
+                                 {"status", meta::status_name(record_.status)},
+                                 {"error_code", record_.error_code},
+                                 {"reason", decision_.reason},
+                                 {"rows", completion_.rows},
+                                 {"retries", retries_},
+                                 {"total_us", timings_.total_us}});
+}
+
+}  // namespace roost::service

@@ -1,0 +1,89 @@
+// One statement under way: lease, routing, dispatch, refusals and the one retry of a read, frames, and the single end that history,
+// metrics, log, lease and session all see. Loop thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "service/core.h"
+#include "service/profile.h"
+#include "service/result_stream.h"
+
+namespace roost::service {
+
+struct RunOptions {
+    Uuid id;                         // nil: made here
+    ResultFormat format = ResultFormat::pg_rows;
+    uint32_t first_page_rows = 0;
+    bool internal = false;
+    bool record_at_once = false;     // the history has it before it runs (HTTP)
+    std::function<void(Status)> durable;  // with record_at_once: called on the meta store's thread
+    int64_t parse_us = 0;
+};
+
+class RunStream final : public ResultStream {
+public:
+    RunStream(Core &core, std::shared_ptr<Session> session, sql::Statement statement, StatementSpec spec, RunOptions options);
+    ~RunStream() override;
+
+    // Lease, route, dispatch. An error has settled the statement.
+    net::Task<Status> begin();
+
+    const Uuid &id() const override { return spec_.id; }
+    net::Task<Result<ResultHeader>> header() override;
+    net::Task<Result<std::optional<RowsFrame>>> next() override;
+    const Completion &completion() const override { return completion_; }
+    std::string tag(uint64_t rows) const override { return command_tag(statement_, completion_, rows); }
+    void cancel(Status reason) override;
+
+    const meta::StatementRecord &record() const { return record_; }
+    const cluster::Progress *progress() const { return remote_ ? &remote_->progress() : nullptr; }
+    void on_progress(std::function<void()> callback);
+    // Writes a start record when it has none yet: for those that run longer than a moment.
+    void record_start();
+    int64_t age_us() const;
+
+private:
+    Status dispatch(std::optional<Uuid> avoid);
+    Status send_to_next(bool no_wait);
+    net::Task<Status> take_lease();
+    net::Task<Result<net::Frame>> next_frame();
+    net::Task<Status> explain_loss(Status lost);
+    Status take_header(const net::Frame &frame);
+    Status take_end(const net::Frame &frame);
+    void settle(Status status);
+    void settle_session(const Status &status);
+    void settle_record(const Status &status);
+    bool is_autocommit() const { return spec_.transaction == TransactionAction::autocommit; }
+
+    Core &core_;
+    std::shared_ptr<Session> session_;
+    sql::Statement statement_;
+    StatementSpec spec_;
+    RunOptions options_;
+    uint64_t shape_ = 0;
+    routing::Decision decision_;
+    size_t candidate_ = 0;
+    uint32_t retries_ = 0, refusals_ = 0;
+    std::unique_ptr<cluster::RemoteStream> remote_;
+    std::function<void()> progress_callback_;
+    std::shared_ptr<WriteLease> lease_;
+    std::optional<ResultHeader> header_;
+    bool header_given_ = false;
+    uint64_t rows_given_ = 0;
+    bool settled_ = false;
+    bool start_recorded_ = false;
+    Status cancel_reason_;
+    net::Event changed_;
+    std::unique_ptr<net::asio::steady_timer> cancel_guard_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for handlers that may come late
+    bool committed_unheard_ = false;  // known to have committed, though its node is lost
+    Completion completion_;
+    meta::StatementRecord record_;
+    GatewayTimings timings_;
+    int64_t since_us_ = 0, dispatched_us_ = 0;
+};
+
+}  // namespace roost::service
