@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "base/status.h"
 
 namespace roost::sql {
+
+class Tree;  // DuckDB's parse tree of a statement (tree.h)
 
 enum class Kind : uint8_t {
     empty,         // nothing but blanks and comments
@@ -29,7 +32,8 @@ enum class Kind : uint8_t {
     prepare, execute, deallocate,
     declare, fetch, move, close_cursor,
     discard, listen, unlisten, notify, lock_table, set_constraints,
-    other,         // parsed, but nothing we run: refused with its name
+    set_variable,  // DuckDB's SET VARIABLE x = …, RESET VARIABLE x: state of one engine connection; runs on a node and pins
+    other,         // parsed, but nothing we run: refused with its name (command.name)
 };
 
 std::string_view kind_name(Kind kind);  // "select", "create_table_as", …: history, metrics, errors
@@ -65,6 +69,9 @@ struct Statement {
     SessionCommand command;
     std::string tag_object;         // DDL: TABLE, VIEW, SCHEMA …: for the command tag
     bool returning = false;         // DML with RETURNING
+    // The parse tree of `text`, shared by copies, so that check() need not parse again. Null for session commands; prepare and
+    // declare hold the tree of their body. check() uses it only while it still belongs to the text.
+    std::shared_ptr<const Tree> tree;
 };
 
 struct ParseLimits {
@@ -79,13 +86,29 @@ Result<std::vector<Statement>> parse(std::string_view text, const ParseLimits &l
 
 enum class Context : uint8_t { oneshot, session };
 
+// What the guard knows beside the text. Whatever is left out is refused, so an empty policy is the strictest.
 struct GuardPolicy {
     std::vector<std::string> catalogs;  // names that SQL may use as a catalog
+    // The session's own prefix for COPY and read_*, with its final `/`: s3://bucket/staging/SESSION/. Empty: none.
+    std::string staging_prefix;
+    // Exact URLs that the service staged for this session and that read_parquet, read_csv and read_json may name.
+    std::vector<std::string> staged_urls;
+    // Macros that may be called: made by CREATE MACRO, their bodies judged then. Null: none beside the engine's own.
+    std::function<bool(std::string_view folded_name)> is_macro;
+    // Whether a name that looks like a path (`data.csv`, `a/b`) is a table or view of the lake. Null: names that look like
+    // paths are refused where they are read. Names that do not look so are left to the catalog.
+    std::function<bool(const TableName &)> is_table;
 };
 
 // The guard: allow-list over the whole parse tree. Ok, or not_allowed with `rule`, `position` and what to do.
 // The text is parsed again inside, so that the verdict is on what will run and not on a summary of it.
+// A session command is judged by what it says and by the statement inside it (PREPARE, DECLARE). Positions count characters in
+// the original text, as parse()'s do.
 Status check(const Statement &statement, Context context, const GuardPolicy &policy);
+
+// check() of each statement, before the first runs. Macros that an earlier statement of the text makes may be called by later
+// ones.
+Status check_all(const std::vector<Statement> &statements, Context context, const GuardPolicy &policy);
 
 // 64-bit hash of the statement's shape: literals normalised, case of keywords and blanks ignored. Equal shapes share memory
 // of their size. Cheap enough for each statement (no parse).
