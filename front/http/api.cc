@@ -1,0 +1,173 @@
+#include "front/http/api.h"
+
+#include <algorithm>
+
+#include "front/http/json.h"
+#include "front/http/render.h"
+
+namespace roost::http {
+namespace {
+
+using net::HttpResponse;
+using net::Task;
+
+constexpr int kApiVersion = 2;  // 3 obliges every client with pyarrow to read results as Arrow; sessions can't yet
+
+Status workspace_not_found(std::string_view name) {
+    return Status(Code::not_found, "There is no workspace '" + std::string(name) + "'.")
+        .with_name("workspace_not_found");
+}
+
+}  // namespace
+
+Api::Api(service::Service &service, net::asio::thread_pool &files, ApiOptions options)
+    : service_(service), files_(files), options_(std::move(options)) {}
+
+Task<HttpResponse> Api::answer(Route route, Call call) {
+    switch (route) {
+        case Route::submit:
+            co_return co_await submit(call);
+        case Route::history:
+            co_return co_await history(call);
+        case Route::explain_route:
+            co_return co_await explain_route(call);
+        case Route::statement:
+            co_return co_await statement(call);
+        case Route::statement_cancel:
+            co_return co_await statement_cancel(call);
+        case Route::statement_rows:
+            co_return co_await statement_rows(call);
+        case Route::statement_result:
+            co_return co_await statement_result(call);
+        case Route::statement_profile:
+            co_return co_await statement_profile(call);
+        case Route::import_upload:
+            co_return co_await import_upload(call);
+        case Route::import_run:
+            co_return co_await import_run(call);
+        case Route::import_drop:
+            co_return co_await import_drop(call);
+        default:
+            co_return look(route, call);
+    }
+}
+
+// The routes that wait for nothing.
+HttpResponse Api::look(Route route, const Call &call) {
+    switch (route) {
+        case Route::liveness:
+            return liveness();
+        case Route::readiness:
+            return readiness();
+        case Route::version:
+            return version();
+        case Route::metrics:
+            return metrics();
+        case Route::me:
+            return me(call);
+        case Route::workspaces:
+            return workspaces(call);
+        case Route::workspace:
+            return workspace(call);
+        case Route::workspace_health: {
+            const auto found = find_workspace(call.who, call.args[0]);
+            return found.ok() ? readiness() : error_response(found.status());
+        }
+        case Route::workspace_catalogs:
+            return workspace_catalogs(call);
+        case Route::all_catalogs:
+            return all_catalogs(call);
+        case Route::agents:
+            return json_response(200, json_array(service_.nodes(), agent_object));
+        case Route::nodes:
+            return json_response(200, json_array(service_.nodes(), node_object));
+        case Route::session_later:
+            return error_response(501, "not_implemented", "HTTP sessions are not there yet; submit single statements.");
+        default:
+            return error_response(404, "not_found", "There is no such route.");
+    }
+}
+
+HttpResponse Api::liveness() { return json_response(200, R"({"status":"ok"})"); }
+
+HttpResponse Api::readiness() {
+    const bool draining = service_.draining();
+    if (service_.ready() && !draining) return json_response(200, R"({"status":"ok"})");
+    HttpResponse response = error_response(
+        503, "unavailable", draining ? "The gateway is shutting down." : "No node of the pool answers yet.");
+    // `status` is what health checks print.
+    response.body.insert(1, R"("status":"unavailable",)");
+    return response;
+}
+
+HttpResponse Api::version() {
+    return json_response(200, JsonObject().text("version", options_.version).number("api_version", kApiVersion).take());
+}
+
+HttpResponse Api::metrics() {
+    HttpResponse response;
+    response.headers.emplace_back("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+    response.body = service_.metrics_text();
+    return response;
+}
+
+HttpResponse Api::me(const Call &call) {
+    JsonObject object;
+    object.text("id", call.who.user_id.to_string()).text("name", call.who.user_name);
+    // Clients print it as who they are; users have no address here, so it is their name.
+    object.text("email", call.who.user_name).text("role", call.who.role);
+    return json_response(200, object.take());
+}
+
+Result<meta::Workspace> Api::find_workspace(const service::Principal &who, std::string_view slug_or_id) {
+    ROOST_ASSIGN_OR_RETURN(const auto all, service_.workspaces(who));
+    const auto id = Uuid::parse(slug_or_id);
+    for (const meta::Workspace &workspace : all) {
+        if (workspace.slug == slug_or_id || (id && workspace.id == *id)) return workspace;
+    }
+    return workspace_not_found(slug_or_id);
+}
+
+HttpResponse Api::workspaces(const Call &call) {
+    const auto all = service_.workspaces(call.who);
+    if (!all.ok()) return error_response(all.status());
+    return json_response(200, json_array(*all, workspace_object));
+}
+
+HttpResponse Api::workspace(const Call &call) {
+    const auto found = find_workspace(call.who, call.args[0]);
+    if (!found.ok()) return error_response(found.status());
+    return json_response(200, workspace_object(*found));
+}
+
+HttpResponse Api::workspace_catalogs(const Call &call) {
+    const auto workspace = find_workspace(call.who, call.args[0]);
+    if (!workspace.ok()) return error_response(workspace.status());
+    const auto catalogs = service_.catalogs(call.who, workspace->slug);
+    if (!catalogs.ok()) return error_response(catalogs.status());
+    return json_response(200, json_array(*catalogs, catalog_object));
+}
+
+HttpResponse Api::all_catalogs(const Call &call) {
+    const auto workspaces = service_.workspaces(call.who);
+    if (!workspaces.ok()) return error_response(workspaces.status());
+    std::vector<meta::Catalog> all;
+    for (const meta::Workspace &workspace : *workspaces) {
+        auto catalogs = service_.catalogs(call.who, workspace.slug);
+        if (!catalogs.ok()) return error_response(catalogs.status());
+        all.insert(all.end(), catalogs->begin(), catalogs->end());
+    }
+    return json_response(200, json_array(all, catalog_object));
+}
+
+Task<HttpResponse> Api::explain_route(Call &call) {
+    const auto body = co_await call.body.read_all(options_.json_body_max_bytes);
+    if (!body.ok()) co_return error_response(body.status());
+    const auto sql = decode_sql(*body);
+    if (!sql.ok()) co_return error_response(sql.status());
+    const auto explained = service_.explain_route(call.who, call.args[0], *sql);
+    if (!explained.ok()) co_return error_response(explained.status());
+    co_return json_response(200, route_object(*explained));
+}
+
+}  // namespace roost::http

@@ -1,0 +1,79 @@
+// The routes of the HTTP interface: each member function answers one route by calls to the service. No SQL logic.
+// Gateway loop thread only; called by HttpFront once the caller is known.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "front/http/decode.h"
+#include "front/http/routes.h"
+#include "net/http_message.h"
+#include "service/service.h"
+
+namespace roost::http {
+
+struct ApiOptions {
+    std::string version;
+    size_t json_body_max_bytes = 32 << 20;
+    size_t small_body_max_bytes = 4 << 20;  // of the bodies that hold no SQL parameters
+    // SQL text in a page of the history: a thousand statements of 16 MiB each would not fit in memory.
+    size_t listed_sql_max_bytes = 16 << 10;
+    size_t upload_piece_bytes = 1 << 20;  // what is gathered before the file thread writes it
+    DecodeLimits decode;
+};
+
+// One request on its way through the front.
+struct Call {
+    const net::HttpRequest &request;
+    net::HttpBody &body;
+    const Target &target;
+    const std::vector<std::string> &args;
+    service::Principal who;  // unset on public routes
+};
+
+class Api {
+public:
+    // `files`: where blocking file work runs.
+    Api(service::Service &service, net::asio::thread_pool &files, ApiOptions options);
+
+    net::Task<net::HttpResponse> answer(Route route, Call call);
+
+private:
+    using Response = net::HttpResponse;
+
+    Response look(Route route, const Call &call);
+    Response liveness();
+    Response readiness();
+    Response version();
+    Response metrics();
+    Response me(const Call &call);
+    Response workspaces(const Call &call);
+    Response workspace(const Call &call);
+    Response workspace_catalogs(const Call &call);
+    Response all_catalogs(const Call &call);
+
+    net::Task<Response> submit(Call &call);
+    net::Task<Response> history(Call &call);
+    net::Task<Response> explain_route(Call &call);
+    net::Task<Response> statement(Call &call);
+    net::Task<Response> statement_cancel(Call &call);
+    net::Task<Response> statement_rows(Call &call);
+    net::Task<Response> statement_result(Call &call);
+    net::Task<Response> statement_profile(Call &call);
+
+    net::Task<Response> import_upload(Call &call);
+    net::Task<Response> import_run(Call &call);
+    net::Task<Response> import_drop(Call &call);
+    net::Task<Status> receive(net::HttpBody &body, const std::string &path, uint64_t &size_bytes);
+
+    Result<meta::Workspace> find_workspace(const service::Principal &who, std::string_view slug_or_id);
+    Response statement_response(const service::StatementInfo &info, uint32_t first_page_rows) const;
+
+    service::Service &service_;
+    net::asio::thread_pool &files_;
+    const ApiOptions options_;
+};
+
+}  // namespace roost::http

@@ -1,0 +1,52 @@
+// Which handler a method and path mean. Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace roost::http {
+
+enum class Route : uint8_t {
+    none,          // no such path
+    wrong_method,  // the path is one, but not with this method
+    liveness,
+    readiness,
+    version,
+    metrics,
+    me,
+    workspaces,
+    workspace,
+    workspace_health,
+    workspace_catalogs,
+    all_catalogs,
+    agents,
+    nodes,
+    submit,
+    history,
+    explain_route,
+    statement,
+    statement_cancel,
+    statement_rows,
+    statement_result,
+    statement_profile,
+    import_upload,
+    import_run,
+    import_drop,
+    session_later,  // the session routes; not there yet
+};
+
+struct RouteMatch {
+    Route route = Route::none;
+    std::vector<std::string> args;  // what stands for the {} of the pattern, in order
+    std::string allow;              // wrong_method: the methods there are
+};
+
+// HEAD counts as GET.
+RouteMatch match_route(std::string_view method, const std::vector<std::string> &segments);
+
+// Answered without a token.
+bool is_public(Route route);
+
+}  // namespace roost::http
