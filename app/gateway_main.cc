@@ -1,0 +1,153 @@
+// `roost gateway`: builds the gateway's parts, hands each what it needs, and runs them on one loop until a signal drains them.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+
+#include "app/commands.h"
+#include "app/credentials.h"
+#include "app/endpoints.h"
+#include "app/layout.h"
+#include "app/pool_directory.h"
+#include "base/clock.h"
+#include "cluster/gateway_hub.h"
+#include "front/http/http_front.h"
+#include "front/pg/listener.h"
+#include "meta/store.h"
+#include "obs/log.h"
+#include "obs/metrics.h"
+#include "service/gateway_service.h"
+#include "deps/version.h"
+
+namespace roost::app {
+namespace {
+
+namespace asio = net::asio;
+
+// The admin user, the workspace and the catalog, where the meta store has none yet.
+Status seed_meta(meta::Store &store, const config::Settings &settings, const LakeLocation &lake, const Clock &clock) {
+    ROOST_ASSIGN_OR_RETURN(const auto credentials, ensure_credentials(pool_paths(settings.dir).credentials()));
+    ROOST_ASSIGN_OR_RETURN(auto user, store.find_user(credentials.user));
+    if (!user) {
+        user = meta::User{Uuid::make(), credentials.user, "admin", meta::make_scram_verifier(credentials.password), clock.wall_us()};
+        ROOST_RETURN_IF_ERROR(store.put_user(*user));
+    }
+    ROOST_ASSIGN_OR_RETURN(const auto token_user, store.find_token(credentials.token));
+    if (!token_user) ROOST_RETURN_IF_ERROR(store.put_token(user->id, credentials.token, 0));
+    ROOST_ASSIGN_OR_RETURN(const auto workspaces, store.workspaces());
+    if (!workspaces.empty()) return Status();
+    const meta::Workspace workspace{Uuid::make(), kDefaultWorkspace, kDefaultWorkspace, lake.catalog, clock.wall_us()};
+    ROOST_RETURN_IF_ERROR(store.put_workspace(workspace));
+    return store.put_catalog({Uuid::make(), lake.catalog, "sqlite:" + lake.metadata_path, lake.data_path, workspace.id, true,
+                              clock.wall_us()});
+}
+
+cluster::HubOptions hub_options(const config::Settings &settings, std::string join_token) {
+    cluster::HubOptions options;
+    net::Endpoint endpoint;
+    endpoint.unix_path = settings.listen.unix_path;
+    endpoint.host = settings.listen.host;
+    endpoint.port = settings.listen.port;
+    options.listen.push_back(endpoint);
+    options.join_token = std::move(join_token);
+    options.heartbeat_ms = static_cast<uint32_t>(settings.heartbeat_ms);
+    options.drop_after_ms = static_cast<uint32_t>(settings.node_drop_ms);
+    options.version = std::string(deps::kRoostVersion);
+    return options;
+}
+
+service::ServiceLimits service_limits(const config::Settings &settings) {
+    service::ServiceLimits limits;
+    limits.statement_timeout_ms = settings.statement_timeout_ms;
+    limits.admission_wait_ms = settings.admission_wait_ms;
+    limits.idle_transaction_timeout_ms = settings.idle_transaction_timeout_ms;
+    limits.history_retention_ms = settings.history_retention_ms;
+    limits.sql_text_max_bytes = static_cast<uint32_t>(settings.sql_text_max_bytes);
+    return limits;
+}
+
+pg::Options pg_options(const config::Settings &settings) {
+    pg::Options options;
+    options.address = settings.pg.host;
+    options.port = settings.pg.port;
+    options.connections_max = settings.gateway_connections_max;
+    options.idle_write_transaction_max_ms = settings.idle_transaction_timeout_ms;
+    return options;
+}
+
+// Everything that must end before the loop does, in parallel.
+net::Task<void> drain(service::GatewayService &service, pg::Listener &pg, http::HttpFront &http, cluster::GatewayHub &hub,
+                      asio::io_context &loop, int64_t grace_ms) {
+    net::Event done(loop.get_executor());
+    int left = 3;
+    const auto finished = [&](std::exception_ptr) {
+        left--;
+        done.notify();
+    };
+    // The last part of the grace is for telling those that did not finish.
+    const int64_t finish_ms = grace_ms > 3000 ? grace_ms - 2000 : grace_ms / 2;
+    asio::co_spawn(loop, service.drain(finish_ms), finished);
+    asio::co_spawn(loop, pg.stop(finish_ms + 500), finished);
+    asio::co_spawn(loop, http.stop(finish_ms + 500), finished);
+    while (left > 0) co_await done.wait();
+    hub.stop();
+    loop.stop();
+}
+
+Status run_gateway(const config::Settings &settings) {
+    const SystemClock clock;
+    const auto log = obs::make_log("gateway", settings.log_file, obs::parse_level(settings.log_level));
+    const auto metrics = obs::Metrics::make();
+    asio::io_context loop(1);
+    const LakeLocation lake = lake_of(settings);
+    ROOST_ASSIGN_OR_RETURN(const auto store, meta::Store::open(settings.meta.to_string()));
+    ROOST_RETURN_IF_ERROR(seed_meta(*store, settings, lake, clock));
+    ROOST_ASSIGN_OR_RETURN(std::string join_token, ensure_join_token(settings.token_file.empty()
+                                                                         ? pool_paths(settings.dir).join_token()
+                                                                         : settings.token_file));
+    auto policy = routing::make_policy(settings.routing);
+    if (!policy) {
+        return Status(Code::unimplemented, "--routing " + settings.routing + " is not supported yet")
+            .with_hint("this version takes auto, least_loaded or round_robin");
+    }
+    cluster::GatewayHub hub(hub_options(settings, std::move(join_token)), clock, *log, loop);
+    service::GatewayService service(std::make_unique<service::Core>(hub, *store, std::move(policy), *metrics, *log, clock, loop,
+                                                                    service_limits(settings)));
+    ROOST_RETURN_IF_ERROR(service.start({lake}));
+    ROOST_RETURN_IF_ERROR(hub.listen());
+    http::ApiOptions api;
+    api.version = std::string(deps::kRoostVersion);
+    http::HttpFront http(loop, service, clock, *log, api);
+    ROOST_RETURN_IF_ERROR(http.listen(settings.http.to_string()));
+    pg::Listener pg(loop, service, clock, *log, pg_options(settings));
+    ROOST_RETURN_IF_ERROR(pg.listen());
+    ROOST_RETURN_IF_ERROR(report_endpoints({http.endpoint(), pg.endpoint(), hub.endpoints().front().to_string()}));
+    log->info("gateway_started", {{"version", deps::kRoostVersion}, {"http", http.endpoint()}, {"pg", pg.endpoint()}});
+    asio::signal_set signals(loop, SIGTERM, SIGINT);
+    signals.async_wait([&](const boost::system::error_code &ec, int) {
+        if (ec) return;
+        log->info("gateway_draining");
+        asio::co_spawn(loop, drain(service, pg, http, hub, loop, settings.stop_timeout_ms), asio::detached);
+        // A second signal does not wait.
+        signals.async_wait([&](const boost::system::error_code &again, int) {
+            if (!again) loop.stop();
+        });
+    });
+    loop.run();
+    log->info("gateway_stopped");
+    return store->flush();
+}
+
+}  // namespace
+
+int gateway_main(const config::Settings &settings) {
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        const Status status = run_gateway(settings);
+        return status.ok() ? kExitDone : print_error("gateway", status);
+    } catch (const std::exception &error) {
+        return print_error("gateway", Status(Code::internal, error.what()));
+    }
+}
+
+}  // namespace roost::app

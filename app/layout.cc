@@ -1,0 +1,69 @@
+#include "app/layout.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "app/files.h"
+#include "deps/duckdb_extensions.h"
+
+namespace roost::app {
+
+namespace fs = std::filesystem;
+
+LakeLocation lake_of(const config::Settings &settings) {
+    LakeLocation lake;
+    lake.catalog = kDefaultCatalog;
+    lake.metadata_path = settings.catalog.place;
+    lake.data_path = settings.store.path + "/data/";
+    lake.staging_path = settings.store.path + "/staging";
+    return lake;
+}
+
+std::string extension_dir() {
+    std::error_code ec;
+    const fs::path self = fs::read_symlink("/proc/self/exe", ec);
+    if (!ec) {
+        const fs::path beside = self.parent_path() / "extensions";
+        if (fs::exists(beside / "ducklake.duckdb_extension", ec)) return beside.string();
+    }
+    return std::string(deps::kBuildTreeExtensionDir);
+}
+
+Result<NodeIdentity> open_node_directory(const std::string &dir) {
+    std::error_code ec;
+    fs::create_directories(dir, ec);
+    if (ec) return Status(Code::io_error, "can't make the node's directory " + dir + ": " + ec.message());
+    // Held open, and so locked, until the process ends.
+    const int fd = ::open((dir + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) return Status(Code::io_error, "can't open " + dir + "/lock: " + std::strerror(errno));
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        ::close(fd);
+        return Status(Code::failed_precondition, "another node uses " + dir).with_hint("give each node a directory of its own");
+    }
+    NodeIdentity identity;
+    auto known = read_file(dir + "/identity", 256);
+    if (known.ok()) {
+        const auto id = Uuid::parse(known->substr(0, 36));
+        if (!id) {
+            return Status(Code::invalid_argument, dir + "/identity does not hold a UUID")
+                .with_hint("restore the file, or empty the directory to start as a new node");
+        }
+        identity.id = *id;
+    } else {
+        identity.id = Uuid::make();
+        ROOST_RETURN_IF_ERROR(write_file_atomically(dir + "/identity", identity.id.to_string() + "\n"));
+    }
+    if (auto last = read_file(dir + "/incarnation", 64); last.ok()) {
+        identity.incarnation = std::strtoull(last->c_str(), nullptr, 10);
+    }
+    identity.incarnation++;
+    ROOST_RETURN_IF_ERROR(write_file_atomically(dir + "/incarnation", std::to_string(identity.incarnation) + "\n"));
+    return identity;
+}
+
+}  // namespace roost::app
