@@ -11,20 +11,13 @@
 
 #include "base/status.h"
 #include "engine/statement.h"
+#include "lake/lake_location.h"
 
 namespace roost {
 
 namespace obs {
 class Log;
 }
-
-// One DuckLake that the node serves.
-struct LakeLocation {
-    std::string catalog;        // the name SQL uses, e.g. "lake"
-    std::string metadata_path;  // SQLite file
-    std::string data_path;      // directory of data files, absolute
-    std::string staging_path;   // directory of uploaded files that internal statements may read
-};
 
 struct EngineOptions {
     std::string dir;             // the node's own directory; engine uses spill/ and results/ below it

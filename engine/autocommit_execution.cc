@@ -1,0 +1,126 @@
+#include "engine/execution.h"
+#include "engine/stopwatch.h"
+
+namespace roost {
+
+namespace {
+
+// One thread takes no more than this much longer than two would: rows that a small scan may read, and rows that a product of
+// small tables may make.
+constexpr double kSmallScannedRows = 500'000;
+constexpr double kSmallMadeRows = 2'000'000;
+
+bool fits_small(const PlanEstimate &estimate, uint64_t small_bytes) {
+    return estimate.held_bytes <= static_cast<double>(small_bytes) / 2 && estimate.scanned_rows <= kSmallScannedRows &&
+           estimate.largest_rows <= kSmallMadeRows;
+}
+
+}  // namespace
+
+Status AutocommitExecution::enter(std::shared_ptr<Instance> instance) {
+    instance_ = std::move(instance);
+    const Stopwatch watch;
+    ROOST_ASSIGN_OR_RETURN(connection_, instance_->connect());
+    cancellation_.watch(connection_->shared_context());
+    try {
+        connection_->apply(spec_.settings);
+        connection_->begin(spec_.read_only);
+    } catch (const std::exception &error) {
+        return instance_->error(duckdb::ErrorData(error), spec_.sql);
+    }
+    query_ = std::make_unique<RunningQuery>(*instance_, *connection_, cancellation_);
+    Status status = query_->prepare(spec_);
+    completion_.timings.plan_us += watch.elapsed_us();
+    return status;
+}
+
+void AutocommitExecution::leave() {
+    cancellation_.watch(nullptr);
+    if (query_) query_->close();
+    if (connection_) {
+        if (query_ && !query_->leaves_no_trace()) connection_->spoil();
+        instance_->give_back(std::move(connection_));
+    }
+    query_.reset();
+    if (slot_ && instance_) {
+        if (const auto pool = catalog(); pool.ok()) (*pool)->give_back_slot(*slot_, std::move(instance_));
+    }
+    slot_.reset();
+    instance_.reset();
+}
+
+Result<PlanInfo> AutocommitExecution::plan() {
+    ROOST_RETURN_IF_ERROR(fail(cancellation_.reason()));
+    // Roost's own statements read uploaded files, which the small instance can't.
+    if (spec_.internal) return PlanInfo{};
+    auto pool = catalog();
+    if (!pool.ok()) return fail(pool.status());
+    auto small = (*pool)->small();
+    if (!small.ok()) return fail(small.status());
+    ROOST_RETURN_IF_ERROR(fail(enter(std::move(small).value())));
+    const PlanEstimate estimate = query_->estimate();
+    PlanInfo info{.fits_small = fits_small(estimate, (*pool)->options().small_bytes),
+                  .estimated_bytes = static_cast<uint64_t>(estimate.held_bytes),
+                  .header = header_of(*query_)};
+    if (!info.fits_small) leave();
+    return info;
+}
+
+Status AutocommitExecution::enter_slot(const Grant &grant) {
+    leave();
+    ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
+    if (spec_.internal) {
+        ROOST_ASSIGN_OR_RETURN(auto instance, pool->make_internal(grant.bytes));
+        return enter(std::move(instance));
+    }
+    ROOST_ASSIGN_OR_RETURN(auto instance, pool->take_slot(grant.slot, grant.bytes));
+    slot_ = grant.slot;
+    return enter(std::move(instance));
+}
+
+Status AutocommitExecution::start(const Grant &grant) {
+    ROOST_RETURN_IF_ERROR(fail(cancellation_.reason()));
+    completion_.granted_bytes = grant.bytes;
+    completion_.ran_large = grant.lane != Grant::Lane::small;
+    if (grant.lane == Grant::Lane::small) {
+        if (!query_) {
+            ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
+            ROOST_ASSIGN_OR_RETURN(auto small, pool->small());
+            ROOST_RETURN_IF_ERROR(fail(enter(std::move(small))));
+        }
+    } else {
+        ROOST_RETURN_IF_ERROR(fail(enter_slot(grant)));
+    }
+    const Stopwatch watch;
+    output_.emplace(*parts_.results);
+    ROOST_RETURN_IF_ERROR(fail(output_->open(spec_, *query_, connection_->context())));
+    ROOST_RETURN_IF_ERROR(fail(query_->start()));
+    completion_.timings.execute_us += watch.elapsed_us();
+    return Status();
+}
+
+Result<bool> AutocommitExecution::step(ResultSink &sink) {
+    const Stopwatch watch;
+    auto more = output_->drain(*query_, sink);
+    completion_.timings.execute_us += watch.elapsed_us();
+    if (!more.ok()) return fail(more.status());
+    if (*more) return true;
+    if (spec_.writes) ROOST_RETURN_IF_ERROR(fail(commit()));
+    return false;
+}
+
+Status AutocommitExecution::commit() {
+    ROOST_RETURN_IF_ERROR(cancellation_.reason());
+    const Stopwatch watch;
+    Status status = commit_marked(*instance_, *connection_, spec_.id);
+    completion_.timings.commit_us = watch.elapsed_us();
+    return status;
+}
+
+Completion AutocommitExecution::finish(Status status) {
+    Completion completion = account(std::move(status), output_ ? &*output_ : nullptr, query_.get());
+    leave();
+    return completion;
+}
+
+}  // namespace roost

@@ -1,0 +1,129 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "duckdb/main/database.hpp"
+#include "engine/execution.h"
+
+namespace roost {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Longest first, so that a directory inside another is named by its own word.
+Redactions redactions_of(const EngineOptions &options) {
+    Redactions redactions;
+    for (const auto &lake : options.lakes) {
+        redactions.emplace_back(lake.data_path, lake.catalog + ":data");
+        redactions.emplace_back(lake.metadata_path, lake.catalog + ":catalog");
+        redactions.emplace_back(lake.staging_path, lake.catalog + ":staging");
+    }
+    redactions.emplace_back(options.dir, "node");
+    redactions.emplace_back(options.extension_dir, "node");
+    for (auto &[path, name] : redactions) {
+        while (path.size() > 1 && path.back() == '/') path.pop_back();
+    }
+    std::erase_if(redactions, [](const auto &entry) { return entry.first.size() < 2; });
+    std::stable_sort(redactions.begin(), redactions.end(),
+                     [](const auto &a, const auto &b) { return a.first.size() > b.first.size(); });
+    return redactions;
+}
+
+class DuckdbEngine final : public Engine {
+public:
+    explicit DuckdbEngine(obs::Log &log) { parts_.log = &log; }
+
+    Status open(const EngineOptions &options);
+
+    Result<std::unique_ptr<Execution>> create(StatementSpec spec) override;
+    void end_session(const Uuid &session) override;
+    bool has_session(const Uuid &session) const override { return parts_.sessions.find(session) != nullptr; }
+
+    Result<std::string> read_page(const Uuid &statement, uint64_t offset_rows, uint32_t limit_rows) override {
+        return parts_.results->read_page(statement, offset_rows, limit_rows);
+    }
+    Result<std::unique_ptr<StoredResultReader>> open_arrow(const Uuid &statement) override {
+        return parts_.results->open_arrow(statement);
+    }
+    Status drop_result(const Uuid &statement) override { return parts_.results->drop(statement); }
+    void sweep_results() override { parts_.results->sweep(); }
+
+    uint64_t used_bytes() const override {
+        uint64_t bytes = 0;
+        for (const auto &[name, pool] : parts_.catalogs) bytes += pool->used_bytes();
+        return bytes;
+    }
+    std::string version() const override { return duckdb::DuckDB::LibraryVersion(); }
+
+private:
+    EngineParts parts_;
+};
+
+Status DuckdbEngine::open(const EngineOptions &options) {
+    ROOST_RETURN_IF_ERROR(verify_extensions(options.extension_dir));
+    const std::string spill_root = options.dir + "/spill";
+    std::error_code error;
+    fs::remove_all(spill_root, error);  // of a run that ended badly
+    fs::create_directories(spill_root, error);
+    if (error) return Status(Code::io_error, "can't make the spill directory: " + error.message());
+    ROOST_ASSIGN_OR_RETURN(parts_.results, ResultStore::open(options.dir + "/results", options.result_retention_ms,
+                                                             options.spill_max_bytes));
+    const Redactions redactions = redactions_of(options);
+    for (const auto &lake : options.lakes) {
+        auto pool = std::make_unique<InstancePool>(
+            InstancePoolOptions{
+                .lake = lake,
+                .extension_dir = options.extension_dir,
+                .spill_root = spill_root,
+                .threads = options.threads,
+                .small_bytes = options.small_bytes,
+                .pinned_bytes = options.pinned_bytes,
+                .spill_max_bytes = options.spill_max_bytes,
+                .redactions = redactions,
+            },
+            *parts_.log);
+        // The first statement should not pay for it, and a lake that can't be opened should be known now.
+        ROOST_RETURN_IF_ERROR(pool->small().status());
+        parts_.catalogs.emplace(lake.catalog, std::move(pool));
+    }
+    return Status();
+}
+
+Result<std::unique_ptr<Execution>> DuckdbEngine::create(StatementSpec spec) {
+    if (spec.transaction != TransactionAction::autocommit && spec.session.is_nil()) {
+        return Status(Code::internal, "a transaction statement came without a session");
+    }
+    switch (spec.transaction) {
+        case TransactionAction::commit:
+        case TransactionAction::rollback:
+            return std::unique_ptr<Execution>(std::make_unique<TransactionEndExecution>(parts_, std::move(spec)));
+        default:
+            break;
+    }
+    if (spec.work == Work::describe) {
+        return std::unique_ptr<Execution>(std::make_unique<DescribeExecution>(parts_, std::move(spec)));
+    }
+    if (spec.transaction == TransactionAction::in_session) {
+        return std::unique_ptr<Execution>(std::make_unique<SessionExecution>(parts_, std::move(spec)));
+    }
+    return std::unique_ptr<Execution>(std::make_unique<AutocommitExecution>(parts_, std::move(spec)));
+}
+
+void DuckdbEngine::end_session(const Uuid &session) {
+    const auto found = parts_.sessions.find(session);
+    if (!found) return;
+    parts_.sessions.forget(session, found.get());
+    found->end(Status(Code::cancelled, "the session ended"));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options, obs::Log &log) {
+    auto engine = std::make_unique<DuckdbEngine>(log);
+    ROOST_RETURN_IF_ERROR(engine->open(options));
+    return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace roost

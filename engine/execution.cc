@@ -1,0 +1,78 @@
+#include "engine/execution.h"
+
+#include "engine/stopwatch.h"
+#include "lake/ducklake.h"
+
+namespace roost {
+
+Result<InstancePool *> BaseExecution::catalog() const {
+    const auto found = parts_.catalogs.find(spec_.settings.catalog);
+    if (found != parts_.catalogs.end()) return found->second.get();
+    return Status(Code::not_found, "there is no catalog \"" + spec_.settings.catalog + "\" on this node")
+        .with_sqlstate("3D000");
+}
+
+Status BaseExecution::fail(Status status) {
+    if (!status.ok() && failure_.ok()) failure_ = status;
+    return status;
+}
+
+Completion BaseExecution::account(Status status, const ResultOutput *output, const RunningQuery *query) {
+    completion_.status = failure_.ok() ? std::move(status) : failure_;
+    if (output) {
+        completion_.rows = output->rows();
+        completion_.result_bytes = output->bytes();
+        completion_.affected = output->affected();
+        completion_.first_page = output->first_page();
+        completion_.timings.encode_us = output->encode_us();
+        completion_.timings.blocked_us = output->blocked_us();
+    }
+    if (query) completion_.peak_memory_bytes = query->peak_bytes();
+    return std::move(completion_);
+}
+
+Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement) {
+    try {
+        auto marked = connection.raw().Query(commit_message_sql(instance.options().lake, statement));
+        if (marked->HasError()) return instance.error(marked->GetErrorObject(), "");
+        const FileWall::DeferRemovals keep_files(instance.wall());
+        connection.commit();
+        return Status();
+    } catch (const std::exception &error) {
+        return instance.error(duckdb::ErrorData(error), "");
+    }
+}
+
+Status TransactionEndExecution::commit(Session &session) {
+    if (session.failed) {
+        return Status(Code::failed_precondition, "the transaction was rolled back: a statement in it had failed")
+            .with_sqlstate("25P02");
+    }
+    if (!session.connection || !session.connection->in_transaction()) return Status();
+    const Stopwatch watch;
+    Status status;
+    if (session.wrote) {
+        status = commit_marked(*session.instance, *session.connection, spec_.id);
+    }
+    completion_.timings.commit_us = watch.elapsed_us();
+    return status;
+}
+
+Result<bool> TransactionEndExecution::step(ResultSink &sink) {
+    const auto session = parts_.sessions.find(spec_.session);
+    if (!session) {
+        if (spec_.transaction == TransactionAction::rollback) return false;
+        return fail(Status(Code::failed_precondition, "there is no transaction to commit on this node").with_sqlstate("25P01"));
+    }
+    ROOST_RETURN_IF_ERROR(fail(session->enter(cancellation_)));
+    Status status;
+    if (spec_.transaction == TransactionAction::commit) status = commit(*session);
+    session->close();
+    session->leave();
+    parts_.sessions.forget(spec_.session, session.get());
+    if (!status.ok()) return fail(std::move(status));
+    sink.header({});
+    return false;
+}
+
+}  // namespace roost

@@ -1,0 +1,119 @@
+// The executions that Engine::create makes, one class a kind of statement. Each follows Execution's contract (engine.h).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/cancellation.h"
+#include "engine/engine.h"
+#include "engine/instance_pool.h"
+#include "engine/result_output.h"
+#include "engine/session.h"
+#include "engine/spooled_chunks.h"
+
+namespace roost {
+
+// What executions need of the engine; outlives them.
+struct EngineParts {
+    std::map<std::string, std::unique_ptr<InstancePool>> catalogs;
+    std::unique_ptr<ResultStore> results;
+    SessionTable sessions;
+    obs::Log *log = nullptr;
+};
+
+// What all have: the statement, its cancellation, its account.
+class BaseExecution : public Execution {
+public:
+    BaseExecution(EngineParts &parts, StatementSpec spec) : parts_(parts), spec_(std::move(spec)) {}
+    void cancel(Status reason) override { cancellation_.cancel(std::move(reason)); }
+    double progress() const override { return -1; }
+
+protected:
+    Result<InstancePool *> catalog() const;
+    // Adds what the output and the query say to the account and closes it with the first failure of all.
+    Completion account(Status status, const ResultOutput *output, const RunningQuery *query);
+    // Remembers the first failure of the execution itself.
+    Status fail(Status status);
+
+    EngineParts &parts_;
+    const StatementSpec spec_;
+    Cancellation cancellation_;
+    Completion completion_;
+    Status failure_;
+};
+
+// Its own transaction, in the small instance or a slot's.
+class AutocommitExecution final : public BaseExecution {
+public:
+    using BaseExecution::BaseExecution;
+    Result<PlanInfo> plan() override;
+    Status start(const Grant &grant) override;
+    Result<bool> step(ResultSink &sink) override;
+    Completion finish(Status status) override;
+
+private:
+    Status enter(std::shared_ptr<Instance> instance);
+    void leave();
+    Status enter_slot(const Grant &grant);
+    Status commit();
+
+    std::shared_ptr<Instance> instance_;
+    std::unique_ptr<LakeConnection> connection_;
+    std::unique_ptr<RunningQuery> query_;
+    std::optional<uint32_t> slot_;
+    std::optional<ResultOutput> output_;
+};
+
+// Inside the session's open transaction, in the pinned instance.
+class SessionExecution final : public BaseExecution, public Session::Stream {
+public:
+    SessionExecution(EngineParts &parts, StatementSpec spec);
+    Result<PlanInfo> plan() override;
+    Status start(const Grant &grant) override;
+    Result<bool> step(ResultSink &sink) override;
+    Completion finish(Status status) override;
+
+    Status take_off(const Cancellation &wish) override;
+    void abandon() override;
+
+private:
+    class Visit;
+    Status open_transaction();
+    Status prepare();
+
+    std::shared_ptr<Session> session_;
+    std::shared_ptr<Instance> instance_;
+    std::unique_ptr<RunningQuery> query_;
+    std::unique_ptr<SpooledChunks> chunks_;
+    std::optional<ResultOutput> output_;
+    uint64_t lent_bytes_ = 0;
+};
+
+// COMMIT or ROLLBACK of a session's transaction.
+class TransactionEndExecution final : public BaseExecution {
+public:
+    using BaseExecution::BaseExecution;
+    Result<PlanInfo> plan() override { return PlanInfo{.fits_small = true, .estimated_bytes = 0, .header = {}}; }
+    Status start(const Grant &) override { return cancellation_.reason(); }
+    Result<bool> step(ResultSink &sink) override;
+    Completion finish(Status status) override { return account(std::move(status), nullptr, nullptr); }
+
+private:
+    Status commit(Session &session);
+};
+
+// Columns and parameter types; nothing runs.
+class DescribeExecution final : public BaseExecution {
+public:
+    using BaseExecution::BaseExecution;
+    Result<PlanInfo> plan() override;
+    Status start(const Grant &) override;
+    Result<bool> step(ResultSink &) override;
+    Completion finish(Status status) override { return account(std::move(status), nullptr, nullptr); }
+};
+
+// CommitMark and COMMIT of what is open on the connection. Ok: the transaction is in the lake.
+Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement);
+
+}  // namespace roost

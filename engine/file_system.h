@@ -1,0 +1,71 @@
+// The file layer of a DuckDB instance: the local file system behind a wall. Before seal() everything passes (instance set-up:
+// extensions, control groups, the lake's catalog); after it only
+//   the lake's data directory   read, write, list, create and remove below it
+//   the instance's spill directory   the same
+//   the staging directory       read and list, only where the options name one
+// and everything else is refused with a PermissionException that names the rule. Paths are judged by where they really lead:
+// a `..` component is refused, symbolic links are resolved. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "duckdb/common/local_file_system.hpp"
+
+namespace roost {
+
+struct FileWallOptions {
+    std::string data_dir;
+    std::string spill_dir;
+    std::string staging_dir;  // empty: no access
+    // Told of each file below data_dir whose removal was put off, see defer_removals.
+    std::function<void(const std::string &path)> on_deferred_removal;
+};
+
+// State shared by the file system (owned by DuckDB) and the instance that made it.
+class FileWall {
+public:
+    explicit FileWall(FileWallOptions options);
+
+    void seal() { sealed_.store(true, std::memory_order_release); }
+
+    // While at least one is alive, files below data_dir are kept when DuckDB removes them. DuckLake removes the new files of a
+    // commit on any exception, though the commit may have reached the catalog: whoever cleans up later looks there first.
+    class DeferRemovals {
+    public:
+        explicit DeferRemovals(FileWall &wall) : wall_(wall) { wall_.commits_.fetch_add(1); }
+        ~DeferRemovals() { wall_.commits_.fetch_sub(1); }
+        DeferRemovals(const DeferRemovals &) = delete;
+        DeferRemovals &operator=(const DeferRemovals &) = delete;
+
+    private:
+        FileWall &wall_;
+    };
+
+    enum class Access : uint8_t { read, list, write, remove };
+    // Throws duckdb::PermissionException when `path` may not be used that way.
+    void check(const std::string &path, Access access) const;
+    // As check(remove). True: leave the file, its removal was put off.
+    bool check_removal(const std::string &path) const;
+
+private:
+    struct Root {
+        std::string given;  // as the options say
+        std::string real;   // links resolved
+    };
+    static Root root_of(const std::string &dir);
+
+    const FileWallOptions options_;
+    const Root data_;
+    const Root spill_;
+    const Root staging_;
+    std::atomic<bool> sealed_{false};
+    std::atomic<int> commits_{0};
+};
+
+// The file system to put below DuckDB's VirtualFileSystem.
+duckdb::unique_ptr<duckdb::FileSystem> make_walled_file_system(std::shared_ptr<FileWall> wall);
+
+}  // namespace roost

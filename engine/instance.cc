@@ -1,0 +1,213 @@
+#include "engine/instance.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/ids.h"
+#include "deps/duckdb_extensions.h"
+#include "duckdb/common/virtual_file_system.hpp"
+#include "duckdb/main/config.hpp"
+#include "duckdb/main/database.hpp"
+#include "duckdb/storage/buffer_manager.hpp"
+#include "engine/walls.h"
+#include "lake/ducklake.h"
+
+namespace roost {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> kExtensions = {"sqlite_scanner", "ducklake"};
+
+// Another statement of a shared instance may pin pages for a moment.
+constexpr std::chrono::milliseconds kTakeBackPatience{2'000};
+constexpr std::chrono::milliseconds kTakeBackPause{5};
+
+std::string extension_path(const std::string &dir, std::string_view name) {
+    return dir + "/" + std::string(name) + ".duckdb_extension";
+}
+
+Result<std::string> sha256_of_file(const std::string &path) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return Status(Code::io_error, "can't read the extension file " + path);
+    const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
+    if (!digest || EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1) {
+        return Status(Code::internal, "SHA-256 is not available");
+    }
+    std::array<char, 1 << 16> buffer;
+    while (in.read(buffer.data(), buffer.size()), in.gcount() > 0) {
+        EVP_DigestUpdate(digest.get(), buffer.data(), static_cast<size_t>(in.gcount()));
+    }
+    std::array<unsigned char, EVP_MAX_MD_SIZE> sum;
+    unsigned size = 0;
+    EVP_DigestFinal_ex(digest.get(), sum.data(), &size);
+    return to_hex({reinterpret_cast<const char *>(sum.data()), size});
+}
+
+void run(duckdb::Connection &connection, const std::string &sql) {
+    auto result = connection.Query(sql);
+    if (result->HasError()) result->ThrowError();
+}
+
+}  // namespace
+
+Status verify_extensions(const std::string &extension_dir) {
+    for (const auto name : kExtensions) {
+        const std::string path = extension_path(extension_dir, name);
+        ROOST_ASSIGN_OR_RETURN(const std::string sum, sha256_of_file(path));
+        bool known = false;
+        for (const auto &pinned : deps::kDuckdbExtensions) known |= pinned.name == name && pinned.sha256_hex == sum;
+        if (!known) {
+            return Status(Code::data_loss, "the extension file " + path + " is not the one this roost was built for")
+                .with_hint("install the extensions of this release");
+        }
+    }
+    return Status();
+}
+
+Instance::Instance(InstanceOptions options, obs::Log &log) : options_(std::move(options)), log_(log) {}
+
+Instance::~Instance() {
+    {
+        MutexLock lock(mutex_);
+        idle_.clear();
+    }
+    database_.reset();
+    if (!spill_dir_.empty()) {
+        std::error_code ignored;  // what is left is removed when the node starts again
+        fs::remove_all(spill_dir_, ignored);
+    }
+}
+
+Result<std::shared_ptr<Instance>> Instance::make(InstanceOptions options, obs::Log &log) {
+    std::shared_ptr<Instance> instance(new Instance(std::move(options), log));
+    try {
+        instance->set_up();
+    } catch (const std::exception &error) {
+        const duckdb::ErrorData data(error);
+        log.error("instance_failed", {{"catalog", instance->options_.lake.catalog}, {"error", data.Message()}});
+        Status status = status_of(data, "", instance->options_.redactions);
+        if (status.code() == Code::conflict) return status;
+        return Status(Code::unavailable, "the node can't open the catalog " + instance->options_.lake.catalog)
+            .with_detail(status.message());
+    }
+    return instance;
+}
+
+void Instance::set_up() {
+    spill_dir_ = make_spill_dir();
+    wall_ = std::make_shared<FileWall>(FileWallOptions{
+        .data_dir = options_.lake.data_path,
+        .spill_dir = spill_dir_,
+        .staging_dir = options_.internal ? options_.lake.staging_path : std::string(),
+        .on_deferred_removal =
+            [&log = log_](const std::string &path) { log.warn("removal_deferred", {{"path", path}}); },
+    });
+
+    duckdb::DBConfig config;
+    config.file_system = duckdb::make_uniq<duckdb::VirtualFileSystem>(make_walled_file_system(wall_));
+    config.options.maximum_threads = options_.threads;
+    config.options.maximum_memory = options_.memory_bytes;
+    config.options.temporary_directory = spill_dir_;
+    config.options.maximum_swap_space = options_.spill_max_bytes;
+    config.SetOptionByName("allow_unsigned_extensions", duckdb::Value::BOOLEAN(true));
+    config.SetOptionByName("allow_community_extensions", duckdb::Value::BOOLEAN(false));
+    config.SetOptionByName("autoload_known_extensions", duckdb::Value::BOOLEAN(false));
+    config.SetOptionByName("autoinstall_known_extensions", duckdb::Value::BOOLEAN(false));
+    database_ = std::make_unique<duckdb::DuckDB>(nullptr, &config);
+
+    duckdb::Connection connection(*database_);
+    for (const auto name : kExtensions) {
+        run(connection, "LOAD " + quote_literal(extension_path(options_.extension_dir, name)));
+    }
+    run(connection, "SET GLOBAL ducklake_max_retry_count = 5");  // its sleeps can't be interrupted: 1 s in all
+    run(connection, "SET GLOBAL allow_persistent_secrets = false");
+    run(connection, attach_sql(options_.lake, {}));
+    raise_walls(connection, options_.internal);
+    wall_->seal();
+}
+
+std::string Instance::make_spill_dir() {
+    const std::string dir = options_.spill_root + "/" + random_hex(8);
+    fs::create_directories(dir);
+    return dir;
+}
+
+Result<std::unique_ptr<LakeConnection>> Instance::connect() {
+    {
+        MutexLock lock(mutex_);
+        if (!idle_.empty()) {
+            auto connection = std::move(idle_.back());
+            idle_.pop_back();
+            return connection;
+        }
+    }
+    try {
+        return std::make_unique<LakeConnection>(*database_->instance, options_.lake.catalog);
+    } catch (const std::exception &failure) {
+        return error(duckdb::ErrorData(failure), "");
+    }
+}
+
+void Instance::give_back(std::unique_ptr<LakeConnection> connection) {
+    if (!connection) return;
+    connection->rollback();
+    if (connection->spoiled() || broken()) return;
+    MutexLock lock(mutex_);
+    if (idle_.size() < kPooledConnections) idle_.push_back(std::move(connection));
+}
+
+Status Instance::set_memory_limit(uint64_t bytes) {
+    try {
+        database_->instance->GetBufferManager().SetMemoryLimit(bytes);
+        return Status();
+    } catch (const std::exception &failure) {
+        return status_of(failure, "", options_.redactions);
+    }
+}
+
+Status Instance::lend(uint64_t bytes) {
+    if (bytes == 0) return Status();
+    MutexLock lock(limit_mutex_);
+    ROOST_RETURN_IF_ERROR(set_memory_limit(options_.memory_bytes + lent_bytes_ + bytes));
+    lent_bytes_ += bytes;
+    return Status();
+}
+
+Status Instance::take_back(uint64_t bytes) {
+    if (bytes == 0) return Status();
+    const auto give_up = std::chrono::steady_clock::now() + kTakeBackPatience;
+    for (;;) {
+        Status lowered;
+        {
+            MutexLock lock(limit_mutex_);
+            lowered = set_memory_limit(options_.memory_bytes + lent_bytes_ - bytes);
+            if (lowered.ok()) {
+                lent_bytes_ -= bytes;
+                return Status();
+            }
+        }
+        if (std::chrono::steady_clock::now() > give_up) return lowered;
+        std::this_thread::sleep_for(kTakeBackPause);
+    }
+}
+
+duckdb::BufferManager &Instance::buffer_manager() { return database_->instance->GetBufferManager(); }
+
+uint64_t Instance::used_bytes() const { return database_->instance->GetBufferManager().GetUsedMemory(); }
+
+Status Instance::error(const duckdb::ErrorData &error, std::string_view sql) {
+    if (breaks_instance(error)) {
+        mark_broken();
+        log_.error("engine_internal_error", {{"catalog", options_.lake.catalog}, {"error", error.Message()}});
+    }
+    return status_of(error, sql, options_.redactions);
+}
+
+}  // namespace roost

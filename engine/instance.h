@@ -1,0 +1,89 @@
+// One in-memory DuckDB database with one lake attached, walled: its extensions, limits, spill directory, file wall, and a pool of
+// connections. Made by InstancePool, shared by the executions that run in it. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "engine/duckdb_errors.h"
+#include "engine/file_system.h"
+#include "engine/lake_connection.h"
+#include "lake/lake_location.h"
+#include "obs/log.h"
+
+namespace duckdb {
+class BufferManager;
+class DuckDB;
+}  // namespace duckdb
+
+namespace roost {
+
+struct InstanceOptions {
+    LakeLocation lake;
+    std::string extension_dir;
+    std::string spill_root;  // the instance makes a directory of its own below it
+    uint32_t threads = 1;
+    uint64_t memory_bytes = 0;
+    uint64_t spill_max_bytes = 0;
+    bool internal = false;  // may read the staging directory
+    Redactions redactions;
+};
+
+// Checks the extension files that instances load unsigned against the pinned SHA-256 sums.
+Status verify_extensions(const std::string &extension_dir);
+
+class Instance {
+public:
+    static Result<std::shared_ptr<Instance>> make(InstanceOptions options, obs::Log &log);
+    ~Instance();
+    Instance(const Instance &) = delete;
+    Instance &operator=(const Instance &) = delete;
+
+    const InstanceOptions &options() const { return options_; }
+    FileWall &wall() { return *wall_; }
+    duckdb::BufferManager &buffer_manager();
+
+    // A connection with no transaction; from the pool when one is there.
+    Result<std::unique_ptr<LakeConnection>> connect() ROOST_EXCLUDES(mutex_);
+    // Back to the pool, or closed when it is spoiled. REQUIRES: no stream of it is read any more.
+    void give_back(std::unique_ptr<LakeConnection> connection) ROOST_EXCLUDES(mutex_);
+
+    // Memory limit, bytes. Lowering evicts, and fails (resource_exhausted) while running statements pin more than that.
+    Status set_memory_limit(uint64_t bytes);
+    uint64_t used_bytes() const;
+    // Raises the limit by `bytes` for a statement, above what options() say, until take_back.
+    Status lend(uint64_t bytes) ROOST_EXCLUDES(limit_mutex_);
+    // Lowers it again. When this returns ok the limit is lower and no more than that is in use. Retries while others unpin.
+    Status take_back(uint64_t bytes) ROOST_EXCLUDES(limit_mutex_);
+
+    // No new statement gets this instance; those that run go on.
+    void mark_broken() { broken_.store(true); }
+    bool broken() const { return broken_.load(); }
+    // As status_of, with this node's redactions; marks the instance broken and logs the engine's words when they say so.
+    Status error(const duckdb::ErrorData &error, std::string_view sql);
+
+private:
+    Instance(InstanceOptions options, obs::Log &log);
+    void set_up();  // throws
+    std::string make_spill_dir();
+
+    static constexpr size_t kPooledConnections = 16;
+
+    const InstanceOptions options_;
+    obs::Log &log_;
+    std::string spill_dir_;
+    std::shared_ptr<FileWall> wall_;
+    std::unique_ptr<duckdb::DuckDB> database_;
+    std::atomic<bool> broken_{false};
+    // Held over the engine's change of a limit, on purpose: two changes must not overtake each other, and nothing else waits.
+    Mutex limit_mutex_;
+    uint64_t lent_bytes_ ROOST_GUARDED_BY(limit_mutex_) = 0;
+    Mutex mutex_;
+    std::vector<std::unique_ptr<LakeConnection>> idle_ ROOST_GUARDED_BY(mutex_);
+};
+
+}  // namespace roost

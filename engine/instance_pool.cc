@@ -1,0 +1,98 @@
+#include "engine/instance_pool.h"
+
+#include <algorithm>
+
+namespace roost {
+
+InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes) const {
+    return {
+        .lake = options_.lake,
+        .extension_dir = options_.extension_dir,
+        .spill_root = options_.spill_root,
+        .threads = threads,
+        .memory_bytes = bytes,
+        .spill_max_bytes = options_.spill_max_bytes,
+        .internal = false,
+        .redactions = options_.redactions,
+    };
+}
+
+void InstancePool::remember(const std::shared_ptr<Instance> &instance) {
+    std::erase_if(made_, [](const auto &made) { return made.expired(); });
+    made_.push_back(instance);
+}
+
+// Two callers may both find none and make one each; the second is dropped. No lock is held while one is made.
+Result<std::shared_ptr<Instance>> InstancePool::shared(std::shared_ptr<Instance> InstancePool::*which,
+                                                       InstanceOptions options) {
+    {
+        MutexLock lock(mutex_);
+        if (this->*which && !(this->*which)->broken()) return this->*which;
+    }
+    ROOST_ASSIGN_OR_RETURN(auto made, Instance::make(std::move(options), log_));
+    std::shared_ptr<Instance> replaced;  // destroyed after the lock
+    MutexLock lock(mutex_);
+    if (this->*which && !(this->*which)->broken()) {
+        replaced = std::move(made);
+        return this->*which;
+    }
+    replaced = std::exchange(this->*which, made);
+    remember(made);
+    return made;
+}
+
+Result<std::shared_ptr<Instance>> InstancePool::small() {
+    return shared(&InstancePool::small_, instance_options(1, options_.small_bytes));
+}
+
+Result<std::shared_ptr<Instance>> InstancePool::pinned() {
+    return shared(&InstancePool::pinned_, instance_options(options_.threads, options_.pinned_bytes));
+}
+
+Result<std::shared_ptr<Instance>> InstancePool::take_slot(uint32_t slot, uint64_t bytes) {
+    std::shared_ptr<Instance> instance;
+    {
+        MutexLock lock(mutex_);
+        if (const auto found = idle_slots_.find(slot); found != idle_slots_.end()) {
+            instance = std::move(found->second);
+            idle_slots_.erase(found);
+        }
+    }
+    // One that can't be brought to the new limit is replaced: the grant must hold.
+    if (instance && !instance->broken() && instance->set_memory_limit(bytes).ok()) return instance;
+    instance.reset();
+    ROOST_ASSIGN_OR_RETURN(instance, Instance::make(instance_options(options_.threads, bytes), log_));
+    MutexLock lock(mutex_);
+    remember(instance);
+    return instance;
+}
+
+void InstancePool::give_back_slot(uint32_t slot, std::shared_ptr<Instance> instance) {
+    if (!instance || instance->broken()) return;
+    MutexLock lock(mutex_);
+    idle_slots_.try_emplace(slot, std::move(instance));
+}
+
+Result<std::shared_ptr<Instance>> InstancePool::make_internal(uint64_t bytes) {
+    InstanceOptions options = instance_options(options_.threads, bytes);
+    options.internal = true;
+    ROOST_ASSIGN_OR_RETURN(auto instance, Instance::make(std::move(options), log_));
+    MutexLock lock(mutex_);
+    remember(instance);
+    return instance;
+}
+
+uint64_t InstancePool::used_bytes() const {
+    std::vector<std::shared_ptr<Instance>> alive;
+    {
+        MutexLock lock(mutex_);
+        for (const auto &made : made_) {
+            if (auto instance = made.lock()) alive.push_back(std::move(instance));
+        }
+    }
+    uint64_t bytes = 0;
+    for (const auto &instance : alive) bytes += instance->used_bytes();
+    return bytes;
+}
+
+}  // namespace roost

@@ -1,0 +1,79 @@
+#include "engine/lake_connection.h"
+
+#include "duckdb/catalog/catalog_search_path.hpp"
+#include "duckdb/execution/operator/helper/physical_set.hpp"
+#include "duckdb/main/client_context.hpp"
+#include "duckdb/main/client_data.hpp"
+#include "duckdb/main/config.hpp"
+#include "duckdb/transaction/meta_transaction.hpp"
+
+namespace roost {
+
+LakeConnection::LakeConnection(duckdb::DatabaseInstance &database, std::string catalog)
+    : connection_(database), catalog_(std::move(catalog)) {
+    auto &config = duckdb::ClientConfig::GetConfig(context());
+    config.use_replacement_scans = false;
+}
+
+LakeConnection::~LakeConnection() { rollback(); }
+
+void LakeConnection::apply(const StatementSettings &settings) {
+    if (search_path_ != settings.search_path) {
+        apply_search_path(settings.search_path);
+        search_path_ = settings.search_path;
+    }
+    if (time_zone_ != settings.time_zone) {
+        apply_time_zone(settings.time_zone);
+        time_zone_ = settings.time_zone;
+    }
+}
+
+void LakeConnection::apply_search_path(const std::vector<std::string> &schemas) {
+    duckdb::vector<duckdb::CatalogSearchEntry> entries;
+    for (const auto &schema : schemas) {
+        if (!schema.empty()) entries.emplace_back(catalog_, schema);
+    }
+    if (entries.empty()) entries.emplace_back(catalog_, "main");
+    duckdb::ClientData::Get(context()).catalog_search_path->Set(std::move(entries),
+                                                                duckdb::CatalogSetPathType::SET_DIRECTLY);
+}
+
+void LakeConnection::apply_time_zone(const std::string &time_zone) {
+    duckdb::ExtensionOption option;
+    if (!duckdb::DBConfig::GetConfig(context()).TryGetExtensionOption("TimeZone", option)) {
+        throw duckdb::InternalException("the engine has no time zones");
+    }
+    duckdb::PhysicalSet::SetExtensionVariable(context(), option, "TimeZone", duckdb::SetScope::SESSION,
+                                              duckdb::Value(time_zone));
+}
+
+void LakeConnection::begin(bool read_only) {
+    auto &transaction = context().transaction;
+    transaction.SetAutoCommit(false);  // begins one
+    if (read_only) transaction.SetReadOnly();
+}
+
+void LakeConnection::commit() {
+    context().CancelTransaction();  // ends an open stream, whatever its name says
+    auto &transaction = context().transaction;
+    if (duckdb::ValidChecker::IsInvalidated(transaction.ActiveTransaction())) {
+        transaction.Rollback(nullptr);
+        throw duckdb::TransactionException("current transaction is aborted");
+    }
+    transaction.Commit();
+}
+
+void LakeConnection::rollback() noexcept {
+    if (!in_transaction()) return;
+    try {
+        context().CancelTransaction();  // ends an open stream, whatever its name says
+        if (in_transaction()) context().transaction.Rollback(nullptr);
+    } catch (const std::exception &) {
+        // The transaction is gone either way; what it left in memory goes with the connection.
+        spoiled_ = true;
+    }
+}
+
+bool LakeConnection::in_transaction() { return context().transaction.HasActiveTransaction(); }
+
+}  // namespace roost

@@ -1,0 +1,49 @@
+// One DuckDB connection to an instance with a lake: session settings and transactions from C++, past the configuration lock that
+// SQL meets. Methods throw DuckDB's exceptions unless noexcept. Used by one thread at a time; pooled by Instance.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "duckdb/main/connection.hpp"
+#include "engine/statement.h"
+
+namespace roost {
+
+class LakeConnection {
+public:
+    LakeConnection(duckdb::DatabaseInstance &database, std::string catalog);
+    ~LakeConnection();
+    LakeConnection(const LakeConnection &) = delete;
+    LakeConnection &operator=(const LakeConnection &) = delete;
+
+    duckdb::ClientContext &context() { return *connection_.context; }
+    const duckdb::shared_ptr<duckdb::ClientContext> &shared_context() { return connection_.context; }
+    duckdb::Connection &raw() { return connection_; }
+
+    // Does nothing when the connection has these settings already. Unknown schemas are no error (as in PostgreSQL), an unknown
+    // time zone is.
+    void apply(const StatementSettings &settings);
+
+    void begin(bool read_only);
+    // The transaction is over when this returns or throws.
+    void commit();
+    void rollback() noexcept;
+    bool in_transaction();
+
+    // A statement may have left something behind (temporary objects, variables): don't lend it to another session.
+    void spoil() { spoiled_ = true; }
+    bool spoiled() const { return spoiled_; }
+
+private:
+    void apply_search_path(const std::vector<std::string> &schemas);
+    void apply_time_zone(const std::string &time_zone);
+
+    duckdb::Connection connection_;
+    const std::string catalog_;
+    std::optional<std::vector<std::string>> search_path_;
+    std::string time_zone_;
+    bool spoiled_ = false;
+};
+
+}  // namespace roost

@@ -1,0 +1,206 @@
+#include "engine/running_query.h"
+
+#include <thread>
+
+#include "duckdb/execution/physical_plan_generator.hpp"
+#include "duckdb/main/client_context.hpp"
+#include "duckdb/optimizer/optimizer.hpp"
+#include "duckdb/parser/parser.hpp"
+#include "duckdb/planner/operator/logical_get.hpp"
+#include "duckdb/planner/planner.hpp"
+#include "engine/encode.h"
+#include "engine/statement_kinds.h"
+
+namespace roost {
+
+namespace {
+
+// Between two looks at the cancellation, when the other threads have all the tasks there are.
+constexpr int kSpinsBeforeYield = 64;
+
+bool changes_lake(const duckdb::StatementProperties &properties) {
+    for (const auto &[database, change] : properties.modified_databases) {
+        if (database != TEMP_CATALOG) return true;
+    }
+    return false;
+}
+
+bool is_plain(duckdb::StatementType type) {
+    switch (type) {
+        case duckdb::StatementType::SELECT_STATEMENT:
+        case duckdb::StatementType::INSERT_STATEMENT:
+        case duckdb::StatementType::UPDATE_STATEMENT:
+        case duckdb::StatementType::DELETE_STATEMENT:
+        case duckdb::StatementType::MERGE_INTO_STATEMENT:
+        case duckdb::StatementType::EXPLAIN_STATEMENT:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// Carries a Status through DuckDB's code that only knows exceptions.
+struct Refused {
+    Status status;
+};
+
+}  // namespace
+
+RunningQuery::~RunningQuery() { close(); }
+
+Status RunningQuery::failed(const duckdb::ErrorData &error) {
+    if (error.Type() == duckdb::ExceptionType::INTERRUPT && cancellation_.requested()) return cancellation_.reason();
+    return instance_.error(error, sql_);
+}
+
+Status RunningQuery::prepare(const StatementSpec &spec) {
+    sql_ = spec.sql;
+    auto &context = connection_.context();
+    try {
+        duckdb::Parser parser(context.GetParserOptions());
+        parser.ParseQuery(sql_);
+        if (parser.statements.size() != 1) {
+            return Status(Code::syntax_error, parser.statements.empty() ? "there is no statement" : "only one statement at a time");
+        }
+        auto &statement = parser.statements.front();
+        ROOST_RETURN_IF_ERROR(check_statement_kind(*statement, spec.internal));
+        leaves_no_trace_ = is_plain(statement->type);
+        context.ClearInterrupt();
+        cancellation_.renew();
+        context.RunFunctionInTransaction([&] { plan(std::move(statement), spec.params); });
+    } catch (const Refused &refused) {
+        return refused.status;
+    } catch (const std::exception &error) {
+        return failed(duckdb::ErrorData(error));
+    }
+    if (!spec.writes && changes_lake(data_->properties)) {
+        return Status(Code::internal, "a statement that changes the lake was sent as one that only reads");
+    }
+    return cancellation_.reason();
+}
+
+// What ClientContext does between PendingQuery and the executor, but apart from it: the plan can be judged before it runs.
+void RunningQuery::plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params) {
+    auto &context = connection_.context();
+    duckdb::Planner planner(context);
+    for (size_t i = 0; i < params.size(); i++) {
+        auto value = decode_param(params[i], i, duckdb::LogicalType(duckdb::LogicalTypeId::UNKNOWN));
+        if (!value.ok()) throw Refused{value.status()};
+        planner.parameter_data.emplace(std::to_string(i + 1), duckdb::BoundParameterData(std::move(value).value()));
+    }
+    auto data = duckdb::make_shared_ptr<duckdb::PreparedStatementData>(statement->type);
+    planner.CreatePlan(statement->Copy());
+    data->unbound_statement = std::move(statement);
+    data->properties = planner.properties;
+    data->names = planner.names;
+    data->types = planner.types;
+    if (!planner.plan || !planner.properties.bound_all_parameters || !planner.value_map.empty()) {
+        throw Refused{Status(Code::engine_error, "the statement has more parameters than values were given")
+                          .with_sqlstate("08P01")};
+    }
+    data->properties.parameter_count = 0;  // the values are constants of the plan
+    auto logical = std::move(planner.plan);
+    if (context.config.enable_optimizer && logical->RequireOptimizer()) {
+        duckdb::Optimizer optimizer(*planner.binder, context);
+        logical = optimizer.Optimize(std::move(logical));
+    }
+    duckdb::PhysicalPlanGenerator generator(context);
+    data->physical_plan = generator.Plan(std::move(logical));
+    data_ = std::move(data);
+}
+
+ResultShape RunningQuery::shape() const {
+    switch (data_->properties.return_type) {
+        case duckdb::StatementReturnType::QUERY_RESULT:
+            return ResultShape::grid;
+        case duckdb::StatementReturnType::CHANGED_ROWS:
+            return ResultShape::changes;
+        default:
+            return ResultShape::nothing;
+    }
+}
+
+PlanEstimate RunningQuery::estimate() const {
+    return estimate_plan(data_->physical_plan->Root(), connection_.context());
+}
+
+Status RunningQuery::start() {
+    duckdb::PendingQueryParameters parameters;
+    parameters.query_parameters.output_type = duckdb::QueryResultOutputType::ALLOW_STREAMING;
+    parameters.query_parameters.memory_type = duckdb::QueryResultMemoryType::BUFFER_MANAGED;
+    try {
+        pending_ = connection_.context().PendingQuery(sql_, data_, parameters);
+    } catch (const std::exception &error) {
+        return failed(duckdb::ErrorData(error));
+    }
+    if (pending_->HasError()) return failed(pending_->GetErrorObject());
+    active_ = true;
+    cancellation_.renew();
+    return Status();
+}
+
+Status RunningQuery::run_to_first_chunk() {
+    int spins = 0;
+    for (;;) {
+        if (cancellation_.requested()) return cancellation_.reason();
+        const auto state = pending_->ExecuteTask();
+        sample_memory();
+        if (duckdb::PendingQueryResult::IsResultReady(state)) break;
+        if (state == duckdb::PendingExecutionResult::BLOCKED) {
+            pending_->WaitForTask();
+        } else if (state == duckdb::PendingExecutionResult::NO_TASKS_AVAILABLE && ++spins % kSpinsBeforeYield == 0) {
+            std::this_thread::yield();
+        }
+    }
+    if (pending_->HasError()) {
+        active_ = false;  // DuckDB ended it
+        return failed(pending_->GetErrorObject());
+    }
+    result_ = pending_->Execute();
+    active_ = result_->type == duckdb::QueryResultType::STREAM_RESULT && !result_->HasError();
+    if (result_->HasError()) return failed(result_->GetErrorObject());
+    return Status();
+}
+
+Result<duckdb::unique_ptr<duckdb::DataChunk>> RunningQuery::next() {
+    if (abandoned_) {
+        return Status(Code::failed_precondition, "the result ended with the transaction it belongs to")
+            .with_sqlstate("34000");
+    }
+    try {
+        if (!result_) ROOST_RETURN_IF_ERROR(run_to_first_chunk());
+        if (cancellation_.requested()) return cancellation_.reason();
+        auto chunk = result_->Fetch();
+        sample_memory();
+        if (!chunk) active_ = false;
+        if (result_->HasError()) {
+            active_ = false;
+            return failed(result_->GetErrorObject());
+        }
+        return chunk;
+    } catch (const std::exception &error) {
+        return failed(duckdb::ErrorData(error));
+    }
+}
+
+void RunningQuery::close() {
+    result_.reset();
+    pending_.reset();
+    if (!active_) return;
+    active_ = false;
+    try {
+        connection_.context().CancelTransaction();
+    } catch (const std::exception &) {
+        // The transaction is rolled back next, which reports what is wrong with it.
+        connection_.spoil();
+    }
+}
+
+void RunningQuery::abandon() {
+    abandoned_ = true;
+    active_ = false;
+    result_.reset();
+    pending_.reset();
+}
+
+}  // namespace roost

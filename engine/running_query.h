@@ -1,0 +1,89 @@
+// One statement on one connection: parsed, bound and optimised, then run chunk by chunk without ever being materialised. The
+// connection must have an open transaction from prepare() on. Used by one thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "duckdb/common/types/data_chunk.hpp"
+#include "duckdb/main/pending_query_result.hpp"
+#include "duckdb/main/prepared_statement_data.hpp"
+#include "duckdb/main/query_result.hpp"
+#include "engine/cancellation.h"
+#include "engine/instance.h"
+#include "engine/plan_estimate.h"
+#include "engine/statement.h"
+
+namespace roost {
+
+enum class ResultShape : uint8_t {
+    grid,     // rows for the client
+    changes,  // one row with the number of changed rows
+    nothing,  // DDL
+};
+
+// Where result chunks come from.
+class ChunkSource {
+public:
+    virtual ~ChunkSource() = default;
+    // The next chunk, or null at the end. Blocks until there is one, the statement fails or is cancelled.
+    virtual Result<duckdb::unique_ptr<duckdb::DataChunk>> next() = 0;
+};
+
+class RunningQuery final : public ChunkSource {
+public:
+    // All references outlive this object.
+    RunningQuery(Instance &instance, LakeConnection &connection, Cancellation &cancellation)
+        : instance_(instance), connection_(connection), cancellation_(cancellation) {}
+    ~RunningQuery() override;
+    RunningQuery(const RunningQuery &) = delete;
+    RunningQuery &operator=(const RunningQuery &) = delete;
+
+    // Binds and optimises. Refuses what may not run on a node whatever the gateway let through: settings, attach, pragmas …,
+    // and a statement that writes without `spec.writes`.
+    Status prepare(const StatementSpec &spec);
+    bool prepared() const { return data_ != nullptr; }
+    // REQUIRES: prepared()
+    ResultShape shape() const;
+    const duckdb::vector<std::string> &names() const { return data_->names; }
+    const duckdb::vector<duckdb::LogicalType> &types() const { return data_->types; }
+    PlanEstimate estimate() const;
+    // Leaves nothing in the connection that another session could see.
+    bool leaves_no_trace() const { return leaves_no_trace_; }
+
+    // Hands the plan to the executor. In an instance with several threads it runs from here on.
+    Status start();
+    Result<duckdb::unique_ptr<duckdb::DataChunk>> next() override;
+    // The connection is busy with this query: another one would end it.
+    bool active() const { return active_; }
+    // Ends it before its end; fine at any time.
+    void close();
+    // The transaction ended below it: next() fails from now on, the connection is not touched any more.
+    void abandon();
+    // Most that the instance's buffer manager held while this ran, bytes. Others in the same instance count too.
+    uint64_t peak_bytes() const { return peak_bytes_; }
+
+private:
+    void plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params);
+    Status run_to_first_chunk();
+    Status failed(const duckdb::ErrorData &error);
+    void sample_memory() { peak_bytes_ = std::max(peak_bytes_, instance_.used_bytes()); }
+
+    Instance &instance_;
+    LakeConnection &connection_;
+    Cancellation &cancellation_;
+    std::string sql_;
+    duckdb::shared_ptr<duckdb::PreparedStatementData> data_;
+    duckdb::unique_ptr<duckdb::PendingQueryResult> pending_;
+    duckdb::unique_ptr<duckdb::QueryResult> result_;
+    bool leaves_no_trace_ = true;
+    bool active_ = false;
+    bool abandoned_ = false;
+    uint64_t peak_bytes_ = 0;
+};
+
+}  // namespace roost
