@@ -29,8 +29,11 @@ duckdb::LogicalType type_of_pg_oid(uint32_t oid);
 std::vector<std::string> unique_names(std::vector<std::string> names);
 
 // Turns a wire parameter into a DuckDB value. `inferred` is the engine's own idea of its type (may be UNKNOWN).
-// Errors: 22P02, 22003, 22007/22008, 22P03 (wrong binary length), 22021 (invalid UTF-8), with the parameter's number.
-Result<duckdb::Value> decode_param(const Param &param, size_t index, const duckdb::LogicalType &inferred);
+// Errors: 22P02, 22003, 22007/22008, 22P03 (wrong binary length), 22021 (invalid UTF-8), with the parameter's number (`index` + 1).
+// `context` resolves local times in its own time zone; without one a TIMESTAMPTZ text that names no offset becomes a VARCHAR value.
+// A numeric becomes the DECIMAL that its digits need, whatever was inferred.
+Result<duckdb::Value> decode_param(const Param &param, size_t index, const duckdb::LogicalType &inferred,
+                                   duckdb::ClientContext *context = nullptr);
 
 // Encodes chunks as PostgreSQL DataRow messages. Text and binary as in pgwire section 5; TIMESTAMPTZ in `time_zone`.
 class PgRowEncoder {
