@@ -97,7 +97,9 @@ std::optional<Group> find_group(const std::string &root, std::string_view contro
     // A container may see its group from outside, under a mount that shows it as the root; or, with a namespace of its
     // own and a process moved in from elsewhere, a path with "..". Then the mount's root is the nearest that can be
     // read.
-    const bool below = path->compare(0, shown.size(), shown) == 0 && path->find("..") == std::string::npos;
+    const bool below = path->compare(0, shown.size(), shown) == 0 &&
+                       (path->size() == shown.size() || (*path)[shown.size()] == '/') &&
+                       path->find("..") == std::string::npos;
     if (below) group.path = path->substr(shown.size());
     while (!group.path.empty() && group.path.back() == '/') group.path.pop_back();
     return group;
@@ -207,7 +209,8 @@ Machine read_machine(const std::string &root) {
     }
     const auto total = words(labelled(root + "/proc/meminfo", "MemTotal:"));
     if (!total.empty()) {
-        const int64_t kib = std::clamp<int64_t>(number(total[0]).value_or(0), 0, std::numeric_limits<int64_t>::max() / 1024);
+        const int64_t kib =
+            std::clamp<int64_t>(number(total[0]).value_or(0), 0, std::numeric_limits<int64_t>::max() / 1024);
         lower_memory(machine, kib * 1024, "MemTotal");
     }
     read_v2(root, machine);

@@ -181,9 +181,9 @@ void add_places(std::vector<Setting> &table) {
     table.push_back(
         not_in_file(row("config", kAll, text("FILE", &S::config), "",
                         "File of settings; without it roost.toml of the working directory, if there is one")));
-    table.push_back(row("store", kFront, access("PATH|s3://…", &S::store, parse_store, written<StoreLocation>),
+    table.push_back(row("store", kAll, access("PATH|s3://…", &S::store, parse_store, written<StoreLocation>),
                         "{dir}/lake", "Where the lake's data files are: a directory, or s3://bucket/prefix"));
-    table.push_back(row("catalog", kFront,
+    table.push_back(row("catalog", kAll,
                         access("sqlite:PATH|postgres:DSN", &S::catalog, parse_database, written<DatabaseLocation>),
                         "sqlite:{dir}/catalog.sqlite", "Database of the lake's catalog"));
     table.push_back(row("meta", kFront,
@@ -261,7 +261,7 @@ void add_limits(std::vector<Setting> &table) {
                         "Longest life of an HTTP session"));
     table.push_back(row("idle_transaction_timeout_ms", kFront, duration(&S::idle_transaction_timeout_ms, 0, kDay), "1m",
                         "A write transaction left idle this long is rolled back; 0: never"));
-    table.push_back(row("result_retention_ms", kFront, duration(&S::result_retention_ms, kSecond, 365 * kDay), "24h",
+    table.push_back(row("result_retention_ms", kAll, duration(&S::result_retention_ms, kSecond, 365 * kDay), "24h",
                         "How long the result of an HTTP statement can be read"));
     table.push_back(row("history_retention_ms", kFront, duration(&S::history_retention_ms, kSecond, 3650 * kDay), "30d",
                         "How long a statement stays in the history"));
