@@ -53,10 +53,12 @@ Result<std::unique_ptr<Db>> open_writer(const std::string &path, int busy_timeou
     ROOST_RETURN_IF_ERROR(
         db->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; "
                     "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864"));
-    Query mode(*db, "PRAGMA journal_mode");
-    if (!mode.step() || mode.text() != "wal") {
-        return Status(Code::io_error, path + ": SQLite can't use a write-ahead log there")
-            .with_hint("the meta store needs a local disk; network file systems won't do");
+    {
+        Query mode(*db, "PRAGMA journal_mode");
+        if (!mode.step() || mode.text() != "wal") {
+            return Status(Code::io_error, path + ": SQLite can't use a write-ahead log there")
+                .with_hint("the meta store needs a local disk; network file systems won't do");
+        }
     }
     ROOST_RETURN_IF_ERROR(bring_schema_up_to_date(*db, path));
     return db;

@@ -135,7 +135,7 @@ void MetaWriter::loop() {
     while (next_batch(batch)) {
         commit(batch);
         for (Item &item : batch) {
-            if (item.record && !item.outcome.ok()) {
+            if (!item.work && !item.outcome.ok()) {
                 const MutexLock lock(mutex_);
                 if (unreported_.ok()) unreported_ = item.outcome;
             }
