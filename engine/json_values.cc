@@ -64,7 +64,9 @@ public:
         // A day short at each end for zones: the local date may lie on the other side.
         constexpr int64_t kMargin = std::is_same_v<Format, scalar_text::TimestampTz> ? 1 : 0;
         const int64_t days = value / kUnitsPerDay - (value % kUnitsPerDay < 0 ? 1 : 0);
-        if (!value_text::is_common_era(days - kMargin) || !value_text::is_common_era(days + kMargin)) {
+        using Limits = std::numeric_limits<typename Format::Value>;
+        const bool infinite = value == Limits::max() || value == -Limits::max();
+        if (infinite || !value_text::is_common_era(days - kMargin) || !value_text::is_common_era(days + kMargin)) {
             out += "null";
             return;
         }
@@ -138,7 +140,7 @@ public:
         }
         char buffer[32];
         char *end = units_per_second_ == 1'000'000 ? value_text::put_time(buffer, value)
-                                                         : value_text::put_time_ns(buffer, value);
+                                                   : value_text::put_time_ns(buffer, value);
         out += '"';
         out.append(buffer, end);
         out += '"';

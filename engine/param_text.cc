@@ -324,6 +324,16 @@ Value decimal_of(int128 value, uint32_t digits, uint32_t scale) {
     return Value::DECIMAL(hugeint_of(value), width, places);
 }
 
+// More digits than a DECIMAL has: 128 bits where they do, else BIGNUM.
+Value long_integer(const NumericText &parts) {
+    const std::string text = (parts.negative ? "-" : "") + parts.digits;
+    for (const auto &type : {LogicalType::HUGEINT, LogicalType::UHUGEINT}) {
+        auto value = hugeint_value(type, text);
+        if (value.ok()) return std::move(value).value();
+    }
+    return Value::BIGNUM(duckdb::Bignum::VarcharToBignum(duckdb::string_t(text)));
+}
+
 // Reads `{…}` into nested lists. Elements are parsed by `leaf`.
 class ArrayParser {
 public:
@@ -503,7 +513,10 @@ Result<Value> parse_numeric(std::string_view text) {
     // A negative count of fraction digits (an exponent) is zeros to append.
     const int64_t zeros = parts.fraction < 0 && digits > 0 ? -parts.fraction : 0;
     const int64_t scale = std::max<int64_t>(parts.fraction, 0);
-    if (digits + zeros > kMaxDecimalDigits || scale > kMaxDecimalDigits) return parse_float<double>(text, "numeric");
+    if (digits + zeros > kMaxDecimalDigits || scale > kMaxDecimalDigits) {
+        if (parts.fraction != 0) return parse_float<double>(text, "numeric");
+        return long_integer(parts);
+    }
     int128 value = 0;
     for (const char c : parts.digits) value = value * 10 + (c - '0');
     for (int64_t i = 0; i < zeros; ++i) value *= 10;

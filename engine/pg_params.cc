@@ -44,7 +44,11 @@ Result<Value> decode(const Param &param, const LogicalType &inferred, duckdb::Cl
     if (!param.value) return Value(type);
     if (param.form == Param::Form::pg_binary) {
         const bool declared = param.pg_oid != 0 && param.pg_oid != pg_oid::unknown;
-        return decode_binary_param(declared ? param.pg_oid : pg_oid_of_param(type), *param.value);
+        auto value = decode_binary_param(declared ? param.pg_oid : pg_oid_of_param(type), *param.value);
+        // The engine casts text to BIGNUM, but no DECIMAL.
+        const bool to_bignum =
+            value.ok() && inferred.id() == LogicalTypeId::BIGNUM && value->type().id() == LogicalTypeId::DECIMAL;
+        return to_bignum ? Result<Value>(Value(value->ToString())) : std::move(value);
     }
     ROOST_RETURN_IF_ERROR(check_utf8(*param.value));
     return ParamText(context).parse(type, *param.value);

@@ -166,14 +166,21 @@ public:
 
     Result<bool> step(ResultSink &sink) override {
         if (done_) return false;
-        if (next_ == 0) sink.header(header());
+        if (next_ == 0 && row_ == 0) sink.header(header());
         for (;;) {
             if (next_ == file_->chunks()) return finish(sink);
-            duckdb::DataChunk chunk;
-            ROOST_RETURN_IF_ERROR(file_->read(next_, chunk));
-            ROOST_RETURN_IF_ERROR(encoder_->append(chunk, file_->chunk_bytes(next_), pending_));
-            rows_ += static_cast<uint32_t>(chunk.size());
-            ++next_;
+            if (row_ == 0) {
+                chunk_.Destroy();
+                ROOST_RETURN_IF_ERROR(file_->read(next_, chunk_));
+            }
+            ROOST_ASSIGN_OR_RETURN(const uint64_t stop,
+                                   encoder_->append(chunk_, row_, file_->chunk_bytes(next_), pending_));
+            rows_ += static_cast<uint32_t>(stop - row_);
+            row_ = stop;
+            if (row_ == chunk_.size()) {
+                row_ = 0;
+                ++next_;
+            }
             if (pending_.size() < kArrowPieceBytes) continue;
             if (!sink.rows(std::exchange(rows_, 0), std::exchange(pending_, {}))) return true;
         }
@@ -199,7 +206,9 @@ private:
     std::shared_ptr<ResultFile> file_;
     duckdb::Connection connection_;
     std::unique_ptr<ArrowEncoder> encoder_;
-    uint64_t next_ = 0;
+    duckdb::DataChunk chunk_;
+    uint64_t next_ = 0;  // the chunk to take rows from, and the row of it
+    uint64_t row_ = 0;
     std::string pending_;
     uint32_t rows_ = 0;
     bool done_ = false;

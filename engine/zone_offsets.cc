@@ -1,5 +1,7 @@
 #include "engine/zone_offsets.h"
 
+#include <algorithm>
+
 #include "duckdb/common/types/timestamp.hpp"
 #include "duckdb/execution/expression_executor.hpp"
 #include "duckdb/function/function_binder.hpp"
@@ -16,8 +18,10 @@ namespace {
 
 constexpr int64_t kMicrosPerSecond = 1'000'000;
 constexpr int64_t kMicrosPerDay = 86'400 * kMicrosPerSecond;
-// Where a day can't be split further because the next microsecond would not be a timestamp.
-constexpr int64_t kMaxMicros = INT64_MAX - 1;
+// ICU can't compute local times in the last days of the range, at either end; there the offset is that of the nearest
+// day it can.
+constexpr int64_t kFirstMicros = -9'223'372'022'400'000'000 + 2 * kMicrosPerDay;
+constexpr int64_t kLastMicros = INT64_MAX - 2 * kMicrosPerDay;
 
 class UtcOffsets final : public ZoneOffsets {
 public:
@@ -65,6 +69,7 @@ private:
     }
 
     int32_t evaluate(int64_t micros) {
+        micros = std::clamp(micros, kFirstMicros, kLastMicros);
         input_.Reset();
         duckdb::FlatVector::GetData<duckdb::timestamp_t>(input_.data[0])[0] = duckdb::timestamp_t(micros);
         input_.SetCardinality(1);
@@ -77,8 +82,9 @@ private:
     }
 
     Day split(int64_t day) {
-        int64_t low = std::max(day * kMicrosPerDay, -kMaxMicros);
-        int64_t high = day * kMicrosPerDay > kMaxMicros - kMicrosPerDay ? kMaxMicros : (day + 1) * kMicrosPerDay - 1;
+        // The first and the last day of the range are cut, not whole.
+        int64_t low = day < kFirstMicros / kMicrosPerDay ? kFirstMicros : std::min(day * kMicrosPerDay, kLastMicros);
+        int64_t high = std::min(low, kLastMicros - kMicrosPerDay) + kMicrosPerDay - 1;
         Day out;
         out.before = evaluate(low);
         out.after = evaluate(high);
