@@ -24,6 +24,8 @@ struct ChildSpec {
 
 // Where a child finds the pipe of ChildSpec::pipe_fd.
 inline constexpr int kChildPipe = 3;
+// Set for a child that is to write lines for people to its pipe.
+inline constexpr const char *kProgressVariable = "ROOST_PROGRESS";
 
 // The process id. An executable that cannot be run is an error here, not an exit of the child.
 Result<pid_t> spawn(const ChildSpec &spec);

@@ -181,7 +181,7 @@ Result<TableName> parse_table_name(std::string_view text) {
         }
     }
     if (quoted || parts.back().empty() || parts.size() > 2) return wrong();
-    if (parts.size() == 1) return TableName{"", parts[0]};
+    if (parts.size() == 1) return TableName{"main", parts[0]};
     return TableName{parts[0], parts[1]};
 }
 

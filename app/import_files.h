@@ -28,8 +28,8 @@ Result<std::vector<ImportFile>> expand_import_files(const std::vector<std::strin
 // "parquet", "csv", or empty when the extension is none of .parquet .pq .csv .csv.gz .tsv .tsv.gz (in any case).
 std::string_view import_format(std::string_view name);
 
-// "sales.orders" → {"sales","orders"}, "orders" → {"","orders"}; either part may be "quoted". invalid_argument when it
-// is neither.
+// "sales.orders" → {"sales","orders"}, "orders" → {"main","orders"}; either part may be "quoted". invalid_argument when
+// it is neither.
 struct TableName {
     std::string schema, table;
 };

@@ -91,7 +91,7 @@ TEST(ImportTableName, PartsAndQuotes) {
         const auto name = parse_table_name(text);
         return name.ok() ? name->schema + "|" + name->table : "error";
     };
-    EXPECT_EQ(parts("orders"), "|orders");
+    EXPECT_EQ(parts("orders"), "main|orders");
     EXPECT_EQ(parts("sales.orders"), "sales|orders");
     EXPECT_EQ(parts(R"("my.schema"."a ""b""")"), R"(my.schema|a "b")");
     for (const char *wrong : {"", ".", "a.", ".a", "a.b.c", "\"a", "\"a\"b", "a\"b\""})

@@ -5,7 +5,7 @@
 //   DIR/credentials      admin user, password and token     DIR/pgpass      the same for libpq
 //   DIR/join-token       what nodes show to the gateway
 //   DIR/ready.json       the ready file, there while the pool answers queries
-//   DIR/run/             of this run only: settings.toml for the children, ports.json, gateway.sock
+//   DIR/run.json         of this run only: ports and process ids      DIR/gateway.sock   where its nodes join
 //   DIR/log/             gateway.log, node-1.log …
 //   DIR/nodes/N/         a node's own: identity, results, spill
 #pragma once
@@ -37,8 +37,9 @@ PoolPaths pool_paths(const std::string &dir);
 
 class PoolDirectory {
 public:
-    // Makes the directory (mode 0700) if need be, locks it and removes what an earlier run left in run/ and ready.json.
-    // already_exists: it is there but was not made by roost. failed_precondition: another `roost up` uses it.
+    // Makes the directory (mode 0700) if need be, locks it and removes what an earlier run left: run.json, ready.json,
+    // gateway.sock. already_exists: it is there but was not made by roost. failed_precondition: another `roost up` uses
+    // it.
     static Result<PoolDirectory> open(const std::string &dir);
 
     PoolDirectory(PoolDirectory &&other) noexcept;

@@ -38,7 +38,7 @@ TEST_F(PoolDirectoryTest, IsMadePrivateWithItsFolders) {
     ASSERT_TRUE(made.ok()) << made.status().to_string();
     EXPECT_EQ(made->paths().dir, (root_ / "a/b/.roost").string());
     EXPECT_EQ(mode(made->paths().dir), 0700u);
-    EXPECT_TRUE(fs::is_directory(made->paths().run()));
+    EXPECT_TRUE(fs::is_directory(root_ / "a/b/.roost/log"));
     EXPECT_EQ(read_file(made->paths().lock()).value(), std::to_string(::getpid()) + "\n");
 }
 

@@ -21,7 +21,7 @@ const std::vector<ResultColumn> kColumns{{"id", "INTEGER"}, {"name", "VARCHAR"},
 
 TEST(ResultWriter, TableAlignsNumbersRightAndTextLeft) {
     EXPECT_EQ(print(OutputFormat::table, kColumns, {{"1", R"("ann")", R"("1.50")"}, {"100", R"("x")", "null"}}),
-              " id  | name |    x\n"
+              "  id | name |    x\n"
               "-----+------+------\n"
               "   1 | ann  | 1.50\n"
               " 100 | x    | NULL\n"

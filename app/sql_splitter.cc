@@ -1,9 +1,15 @@
 #include "app/sql_splitter.h"
 
+#include <algorithm>
+
 namespace roost::app {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
+constexpr std::string_view kSpace = " \t\n\r\f\v";
+
+bool is_space(char c) { return kSpace.find(c) != std::string_view::npos; }
+
+size_t newlines(std::string_view text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
 bool is_name_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -36,15 +42,20 @@ std::optional<std::string> SqlSplitter::next() {
 
 std::optional<std::string> SqlSplitter::finish() {
     const bool had_content = has_content_;
-    std::string statement(trimmed(text_));
+    std::string statement = take(text_.size());
+    const size_t line = statement_line_;
     clear();
     if (!had_content) return std::nullopt;
+    statement_line_ = line;
     return statement;
 }
 
 std::string SqlSplitter::take(size_t end) {
-    std::string statement(trimmed(std::string_view(text_).substr(0, end)));
-    text_.erase(0, position_);
+    const std::string_view whole = std::string_view(text_).substr(0, end);
+    std::string statement(trimmed(whole));
+    statement_line_ = text_line_ + newlines(whole.substr(0, std::min(whole.find_first_not_of(kSpace), whole.size())));
+    text_line_ += newlines(whole);
+    text_.erase(0, std::max(position_, end));
     position_ = 0;
     has_content_ = false;
     ended_ = false;

@@ -17,6 +17,8 @@ public:
     std::optional<std::string> next();
     // What is left when the text is over: a statement without a semicolon, or nothing. Empties the splitter.
     std::optional<std::string> finish();
+    // The line, from 1, on which the statement last returned begins.
+    size_t line() const { return statement_line_; }
     // A statement has begun: something that is neither space nor comment has been seen since the last one ended.
     bool inside_statement() const { return has_content_; }
     void clear();
@@ -33,7 +35,8 @@ private:
     size_t position_ = 0;  // scanned so far
     State state_ = State::plain;
     int comment_depth_ = 0;
-    std::string dollar_tag_;  // with both dollar signs
+    std::string dollar_tag_;                     // with both dollar signs
+    size_t text_line_ = 1, statement_line_ = 1;  // of the first character of text_, and see line()
     bool has_content_ = false;
     bool ended_ = false;  // text_[position_ - 1] is the semicolon that ends it
 };

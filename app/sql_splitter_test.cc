@@ -62,6 +62,16 @@ TEST(SqlSplitter, PiecesOfAnySizeGiveTheSameStatements) {
     for (size_t piece = 1; piece < text.size(); ++piece) EXPECT_EQ(split(text, piece), whole) << piece;
 }
 
+TEST(SqlSplitter, TellsTheLineOfEachStatement) {
+    SqlSplitter splitter;
+    splitter.append("\n\nselect 1;\nselect\n2; select 3;\n\n  select 4");
+    std::vector<size_t> lines;
+    while (splitter.next()) lines.push_back(splitter.line());
+    EXPECT_TRUE(splitter.finish());
+    lines.push_back(splitter.line());
+    EXPECT_EQ(lines, (std::vector<size_t>{3, 4, 5, 7}));
+}
+
 TEST(SqlSplitter, KnowsWhetherAStatementHasBegun) {
     SqlSplitter splitter;
     splitter.append("  -- comment\n");
@@ -71,7 +81,7 @@ TEST(SqlSplitter, KnowsWhetherAStatementHasBegun) {
     EXPECT_FALSE(splitter.next());
     EXPECT_TRUE(splitter.inside_statement());
     splitter.append(" 1;");
-    EXPECT_EQ(splitter.next(), "select 1");
+    EXPECT_EQ(splitter.next(), "-- comment\nselect 1");
     EXPECT_FALSE(splitter.inside_statement());
 }
 

@@ -1,0 +1,121 @@
+#include "app/child_settings.h"
+
+#include <sys/un.h>
+
+#include <filesystem>
+
+namespace roost::app {
+namespace {
+
+using config::Command;
+using config::DatabaseLocation;
+using config::Settings;
+
+std::string absolute(const std::string &path) { return path.empty() ? path : pool_paths(path).dir; }
+
+// So that variables_of() passes it on.
+void given(Settings &settings, const char *name) {
+    settings.sources[name] = config::Source{config::Source::Kind::flag, "roost up"};
+}
+
+std::map<std::string, std::string> environment_of(const Settings &settings, Command command,
+                                                  const std::map<std::string, std::string> &base) {
+    std::map<std::string, std::string> out;
+    for (const auto &[name, value] : base) {
+        if (!name.starts_with("ROOST_")) out.emplace(name, value);
+    }
+    for (const auto &[name, value] : config::variables_of(settings, command)) out[name] = value;
+    // All is said by the variables: a roost.toml that is edited meanwhile must not change a process that is restarted.
+    out["ROOST_CONFIG"] = "/dev/null";
+    return out;
+}
+
+ChildSpec spec_of(const std::string &name, Settings settings, Command command, const PoolPaths &paths,
+                  const std::map<std::string, std::string> &base) {
+    settings.log_file = paths.log(name);
+    given(settings, "log_file");
+    ChildSpec spec;
+    // The very file that runs now, also when it has been replaced on disk since.
+    spec.executable = "/proc/self/exe";
+    spec.environment = environment_of(settings, command, base);
+    spec.log_path = settings.log_file;
+    return spec;
+}
+
+}  // namespace
+
+Settings with_absolute_paths(Settings settings) {
+    settings.dir = absolute(settings.dir);
+    given(settings, "dir");
+    if (!settings.store.is_s3) settings.store.path = absolute(settings.store.path);
+    for (DatabaseLocation *database : {&settings.catalog, &settings.meta}) {
+        if (database->kind == DatabaseLocation::Kind::sqlite) database->place = absolute(database->place);
+    }
+    settings.ready_file = absolute(settings.ready_file);
+    if (settings.listen.is_unix()) {
+        settings.listen.unix_path = absolute(settings.listen.unix_path);
+        constexpr size_t kLongest = sizeof(sockaddr_un{}.sun_path) - 1;
+        if (settings.is_default("listen") && settings.listen.unix_path.size() > kLongest) {
+            settings.listen = config::Address{"127.0.0.1", 0, ""};
+        }
+    }
+    for (const char *name : {"store", "catalog", "meta", "listen"}) given(settings, name);
+    return settings;
+}
+
+Status check_supported(const Settings &settings) {
+    const auto not_yet = [](const std::string &what, const std::string &instead) {
+        return Status(Code::unimplemented, what + " is not supported yet").with_hint("this version takes " + instead);
+    };
+    if (settings.store.is_s3) return not_yet("--store " + settings.store.to_string(), "a local directory");
+    if (settings.catalog.kind != DatabaseLocation::Kind::sqlite) return not_yet("--catalog postgres:", "sqlite:PATH");
+    if (settings.meta.kind != DatabaseLocation::Kind::sqlite) return not_yet("--meta postgres:", "sqlite:PATH");
+    return {};
+}
+
+ChildSpec gateway_spec(const Settings &settings, const PoolPaths &paths,
+                       const std::map<std::string, std::string> &base) {
+    Settings own = settings;
+    own.token_file = paths.join_token();
+    own.stop_timeout_ms = stop_schedule(settings).nodes_ms;
+    own.ready_file.clear();
+    for (const char *name : {"token_file", "stop_timeout_ms", "http", "pg"}) given(own, name);
+    ChildSpec spec = spec_of("gateway", std::move(own), Command::gateway, paths, base);
+    spec.arguments = {"gateway"};
+    spec.environment[kEndpointsVariable] = std::to_string(kChildPipe);
+    return spec;
+}
+
+ChildSpec node_spec(const Settings &settings, const PoolPaths &paths, const std::map<std::string, std::string> &base,
+                    unsigned index, const Endpoints &endpoints) {
+    Settings own = settings;
+    own.cpus = settings.node_cpus;
+    own.memory_bytes = settings.node_memory_bytes;
+    const StopSchedule stop = stop_schedule(settings);
+    own.stop_timeout_ms = stop.kill_ms - stop.nodes_ms;
+    for (const char *name : {"cpus", "memory", "stop_timeout_ms"}) given(own, name);
+    ChildSpec spec = spec_of("node-" + std::to_string(index), std::move(own), Command::node, paths, base);
+    // Where it belongs stands on its command line, for people who look with ps.
+    const bool is_url = endpoints.internal.starts_with("unix:") || endpoints.internal.starts_with("http");
+    spec.arguments = {
+        "node",           "--join",           is_url ? endpoints.internal : "http://" + endpoints.internal,
+        "--token-file",   paths.join_token(), "--dir",
+        paths.node(index)};
+    return spec;
+}
+
+ChildSpec sample_fill_spec(const Settings &settings, const PoolPaths &paths,
+                           const std::map<std::string, std::string> &base) {
+    Settings own = settings;
+    given(own, "sample");
+    ChildSpec spec = spec_of("sample-fill", std::move(own), Command::gateway, paths, base);
+    spec.arguments = {"sample-fill"};
+    spec.environment[kProgressVariable] = "1";
+    return spec;
+}
+
+StopSchedule stop_schedule(const Settings &settings) {
+    return {settings.stop_timeout_ms * 7 / 10, settings.stop_timeout_ms * 9 / 10};
+}
+
+}  // namespace roost::app

@@ -1,0 +1,70 @@
+// The command lines of the subcommands that talk to a running pool. (up, gateway and node take settings: config/.)
+// Pure: reads no file and no variable. An unknown flag is an error with a guess of what was meant.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/result_writer.h"
+#include "base/status.h"
+#include "config/settings.h"
+
+namespace roost::app {
+
+// Which pool: see pool_address.h for what is looked at when nothing is given.
+struct PoolArguments {
+    std::string dir, url, token;
+};
+
+struct SqlArguments {
+    PoolArguments pool;
+    std::vector<std::string> commands;  // -c, in order
+    std::string file;                   // -f; "-" is standard input
+    std::string workspace = "main", catalog;
+    OutputFormat format = OutputFormat::table;
+    double timeout_s = 600;
+};
+
+struct NodesArguments {
+    PoolArguments pool;
+    OutputFormat format = OutputFormat::table;
+};
+
+struct ExplainRouteArguments {
+    PoolArguments pool;
+    std::string sql;
+    std::string workspace = "main";
+    OutputFormat format = OutputFormat::table;
+};
+
+struct ImportArguments {
+    PoolArguments pool;
+    std::vector<std::string> files;
+    std::string into;
+    std::string workspace = "main";
+    bool quiet = false;
+};
+
+struct ConfigArguments {
+    config::Command command = config::Command::up;
+    bool json = false;
+    std::vector<std::string> flags;  // of that command
+};
+
+// The text of --help, when that was asked for.
+struct HelpText {
+    std::string text;
+};
+
+template <class T>
+using Parsed = Result<std::variant<T, HelpText>>;
+
+Parsed<SqlArguments> parse_sql_arguments(const std::vector<std::string> &arguments);
+Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arguments);
+Parsed<ExplainRouteArguments> parse_explain_route_arguments(const std::vector<std::string> &arguments);
+Parsed<ImportArguments> parse_import_arguments(const std::vector<std::string> &arguments);
+Parsed<ConfigArguments> parse_config_arguments(const std::vector<std::string> &arguments);
+
+}  // namespace roost::app
