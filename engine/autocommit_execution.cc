@@ -37,10 +37,7 @@ Status AutocommitExecution::enter(std::shared_ptr<Instance> instance) {
 void AutocommitExecution::leave() {
     cancellation_.watch(nullptr);
     if (query_) query_->close();
-    if (connection_) {
-        if (query_ && !query_->leaves_no_trace()) connection_->spoil();
-        instance_->give_back(std::move(connection_));
-    }
+    if (connection_) instance_->give_back(std::move(connection_));
     query_.reset();
     if (slot_ && instance_) {
         if (const auto pool = catalog(); pool.ok()) (*pool)->give_back_slot(*slot_, std::move(instance_));

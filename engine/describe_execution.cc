@@ -1,41 +1,41 @@
-#include "duckdb/parser/parser.hpp"
 #include "duckdb/planner/planner.hpp"
 #include "engine/execution.h"
-#include "engine/statement_kinds.h"
+#include "engine/parsed_statement.h"
 #include "engine/stopwatch.h"
 
 namespace roost {
 
 namespace {
 
+using ParamTypes = std::vector<duckdb::LogicalType>;  // UNKNOWN: not declared
+
+bool is_known(const duckdb::LogicalType &type) {
+    return type.IsValid() && type.id() != duckdb::LogicalTypeId::UNKNOWN && type.id() != duckdb::LogicalTypeId::SQLNULL;
+}
+
 // What binding alone says of a statement.
 struct Description {
     duckdb::StatementProperties properties;
     duckdb::vector<std::string> names;
     duckdb::vector<duckdb::LogicalType> types;
-    std::vector<uint32_t> param_oids;
+    ParamTypes params;
 };
 
-using ParamTypes = std::vector<duckdb::LogicalType>;  // UNKNOWN: not declared
-
-// One bind with the parameters that have a type as NULLs of it. Throws. REQUIRES: an open transaction.
-Description bind_statement(duckdb::ClientContext &context, const duckdb::SQLStatement &statement, const ParamTypes &declared,
-                           bool &resolved) {
+// One bind with the parameters that have a type as NULLs of it; the others get what the statement says of them. Throws.
+// REQUIRES: an open transaction.
+Description bind_statement(duckdb::ClientContext &context, const duckdb::SQLStatement &statement, const ParamTypes &declared) {
     duckdb::Planner planner(context);
     for (size_t i = 0; i < declared.size(); i++) {
-        if (declared[i].id() == duckdb::LogicalTypeId::UNKNOWN) continue;
-        // Not as a literal: 'text' declared as text stays text.
+        if (!is_known(declared[i])) continue;
+        // With its type beside: a text value alone would be an untyped literal.
         planner.parameter_data.emplace(std::to_string(i + 1),
                                        duckdb::BoundParameterData(duckdb::Value(declared[i]), declared[i]));
     }
     planner.CreatePlan(statement.Copy());
-    resolved = planner.properties.bound_all_parameters;
-    Description out{planner.properties, planner.names, planner.types, {}};
+    Description out{planner.properties, planner.names, planner.types, declared};
     for (size_t i = 0; i < declared.size(); i++) {
         const auto inferred = planner.value_map.find(std::to_string(i + 1));
-        const bool known = declared[i].id() != duckdb::LogicalTypeId::UNKNOWN;
-        const auto &type = known || inferred == planner.value_map.end() ? declared[i] : inferred->second->return_type;
-        out.param_oids.push_back(pg_oid_of_param(type));
+        if (inferred != planner.value_map.end()) out.params[i] = inferred->second->return_type;
     }
     return out;
 }
@@ -44,36 +44,14 @@ ParamTypes declared_types(const duckdb::SQLStatement &statement, const std::vect
     ParamTypes types(statement.named_param_map.size(), duckdb::LogicalType(duckdb::LogicalTypeId::UNKNOWN));
     for (size_t i = 0; i < types.size() && i < oids.size(); i++) {
         duckdb::LogicalType type = type_of_pg_oid(oids[i]);
-        if (type.id() != duckdb::LogicalTypeId::SQLNULL) types[i] = std::move(type);
+        if (is_known(type)) types[i] = std::move(type);
     }
     return types;
 }
 
-Result<Description> describe(LakeConnection &connection, const StatementSpec &spec) {
-    auto &context = connection.context();
-    duckdb::Parser parser(context.GetParserOptions());
-    parser.ParseQuery(spec.sql);
-    if (parser.statements.size() != 1) return Status(Code::syntax_error, "only one statement can be prepared");
-    const auto &statement = *parser.statements.front();
-    ROOST_RETURN_IF_ERROR(check_statement_kind(statement, spec.internal));
-    ParamTypes types = declared_types(statement, spec.param_oids);
-    Description description;
-    context.RunFunctionInTransaction([&] {
-        bool resolved = false;
-        description = bind_statement(context, statement, types, resolved);
-        if (resolved) return;
-        // As PostgreSQL: what nothing tells the type of is text.
-        for (auto &type : types) {
-            if (type.id() == duckdb::LogicalTypeId::UNKNOWN) type = duckdb::LogicalType::VARCHAR;
-        }
-        description = bind_statement(context, statement, types, resolved);
-    });
-    return description;
-}
-
 ResultHeader header_of(const Description &description) {
     ResultHeader header;
-    header.param_oids = description.param_oids;
+    for (const auto &type : description.params) header.param_oids.push_back(pg_oid_of_param(type));
     header.has_grid = description.properties.return_type == duckdb::StatementReturnType::QUERY_RESULT;
     if (!header.has_grid) return header;
     for (size_t i = 0; i < description.types.size(); i++) {
@@ -82,35 +60,69 @@ ResultHeader header_of(const Description &description) {
     return header;
 }
 
+// Throws. REQUIRES: an open transaction.
+Result<ResultHeader> bind_on(LakeConnection &connection, const StatementSpec &spec) {
+    auto &context = connection.context();
+    ROOST_ASSIGN_OR_RETURN(const auto parsed, parse_statement(connection, spec));
+    const duckdb::SQLStatement &statement = *parsed;
+    const ParamTypes types = declared_types(statement, spec.param_oids);
+    Description description;
+    context.RunFunctionInTransaction([&] {
+        description = bind_statement(context, statement, types);
+        if (description.properties.bound_all_parameters) return;
+        // As PostgreSQL: what nothing tells the type of is text.
+        for (auto &type : description.params) {
+            if (!is_known(type)) type = duckdb::LogicalType::VARCHAR;
+        }
+        description = bind_statement(context, statement, description.params);
+    });
+    return header_of(description);
+}
+
 }  // namespace
+
+Result<ResultHeader> DescribeExecution::describe() {
+    ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(const auto instance, pool->small());
+    ROOST_ASSIGN_OR_RETURN(auto connection, instance->connect());
+    cancellation_.watch(connection->shared_context());
+    auto header = [&]() -> Result<ResultHeader> {
+        try {
+            connection->apply(spec_.settings);
+            connection->begin(true);
+            return bind_on(*connection, spec_);
+        } catch (const std::exception &error) {
+            return instance->error(duckdb::ErrorData(error), spec_.sql);
+        }
+    }();
+    cancellation_.watch(nullptr);
+    instance->give_back(std::move(connection));
+    return header;
+}
+
+// An open transaction has tables of its own.
+Result<ResultHeader> DescribeExecution::describe_in_session() {
+    ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
+    const auto session = parts_.sessions.open(spec_.session);
+    SessionVisit visit(*session, cancellation_);
+    if (!visit.status().ok()) return visit.status();
+    ROOST_RETURN_IF_ERROR(visit.fail(visit.ready(spec_, *pool, nullptr)));
+    try {
+        auto header = bind_on(*session->connection, spec_);
+        if (!header.ok()) return visit.fail(header.status());
+        return header;
+    } catch (const std::exception &error) {
+        return visit.fail(session->instance->error(duckdb::ErrorData(error), spec_.sql));
+    }
+}
 
 Result<PlanInfo> DescribeExecution::plan() {
     ROOST_RETURN_IF_ERROR(fail(cancellation_.reason()));
     const Stopwatch watch;
-    auto pool = catalog();
-    if (!pool.ok()) return fail(pool.status());
-    auto instance = (*pool)->small();
-    if (!instance.ok()) return fail(instance.status());
-    auto connection = (*instance)->connect();
-    if (!connection.ok()) return fail(connection.status());
-    cancellation_.watch((*connection)->shared_context());
-    PlanInfo info{.fits_small = true, .estimated_bytes = 0, .header = {}};
-    Status status;
-    try {
-        (*connection)->apply(spec_.settings);
-        (*connection)->begin(true);
-        auto description = describe(**connection, spec_);
-        status = description.status();
-        if (status.ok()) info.header = header_of(*description);
-    } catch (const std::exception &error) {
-        status = cancellation_.requested() ? cancellation_.reason()
-                                           : (*instance)->error(duckdb::ErrorData(error), spec_.sql);
-    }
-    cancellation_.watch(nullptr);
-    (*instance)->give_back(std::move(connection).value());
+    auto header = spec_.transaction == TransactionAction::in_session ? describe_in_session() : describe();
     completion_.timings.plan_us = watch.elapsed_us();
-    if (!status.ok()) return fail(std::move(status));
-    return info;
+    if (!header.ok()) return fail(cancellation_.requested() ? cancellation_.reason() : header.status());
+    return PlanInfo{.fits_small = true, .estimated_bytes = 0, .header = std::move(header).value()};
 }
 
 Status DescribeExecution::start(const Grant &) { return fail(Status(Code::internal, "a description can't be run")); }

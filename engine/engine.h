@@ -1,6 +1,7 @@
 // The node's DuckDB: pooled instances over one or more lakes, their walls, execution of statements and encoding of results.
 // Engine is thread-safe. An Execution is used by one worker thread at a time (plan → start → step… → finish, maybe on different
 // threads with a happens-before between), except cancel() and progress(), which any thread may call at any time.
+// An engine must be gone before main returns (DuckDB keeps thread-local state that exit handlers no longer have).
 // Called by cluster/node_agent; knows nothing of links, queues or admission: the caller decides when and with which grant.
 #pragma once
 

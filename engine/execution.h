@@ -10,6 +10,7 @@
 #include "engine/instance_pool.h"
 #include "engine/result_output.h"
 #include "engine/session.h"
+#include "engine/session_visit.h"
 #include "engine/spooled_chunks.h"
 
 namespace roost {
@@ -78,9 +79,8 @@ public:
     void abandon() override;
 
 private:
-    class Visit;
-    Status open_transaction();
-    Status prepare();
+    Status prepare(SessionVisit &visit);
+    Status run(SessionVisit &visit, const Grant &grant);
 
     std::shared_ptr<Session> session_;
     std::shared_ptr<Instance> instance_;
@@ -111,9 +111,13 @@ public:
     Status start(const Grant &) override;
     Result<bool> step(ResultSink &) override;
     Completion finish(Status status) override { return account(std::move(status), nullptr, nullptr); }
+
+private:
+    Result<ResultHeader> describe();
+    Result<ResultHeader> describe_in_session();
 };
 
-// CommitMark and COMMIT of what is open on the connection. Ok: the transaction is in the lake.
+// Sets the commit's mark and commits what is open on the connection. Ok: the transaction is in the lake.
 Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement);
 
 }  // namespace roost

@@ -43,8 +43,12 @@ void LakeConnection::apply_time_zone(const std::string &time_zone) {
     if (!duckdb::DBConfig::GetConfig(context()).TryGetExtensionOption("TimeZone", option)) {
         throw duckdb::InternalException("the engine has no time zones");
     }
-    duckdb::PhysicalSet::SetExtensionVariable(context(), option, "TimeZone", duckdb::SetScope::SESSION,
-                                              duckdb::Value(time_zone));
+    try {
+        duckdb::PhysicalSet::SetExtensionVariable(context(), option, "TimeZone", duckdb::SetScope::SESSION,
+                                                  duckdb::Value(time_zone));
+    } catch (const duckdb::NotImplementedException &) {
+        throw duckdb::InvalidInputException("unrecognized time zone \"" + time_zone + "\"");
+    }
 }
 
 void LakeConnection::begin(bool read_only) {

@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kBatchBytes = 128 * 1024;
 constexpr size_t kBatchSlackBytes = 64 * 1024;
 constexpr size_t kFewRows = 256;
+// Between two looks at the size: a row may be a thousand times as wide as the one before.
+constexpr uint64_t kRowsAtOnce = 128;
 
 }  // namespace
 
@@ -85,7 +87,7 @@ Status ResultOutput::encode_some() {
     // A block of this size comes from the kernel, so a handful of rows does without.
     if (chunk_->size() > kFewRows && batch_.empty()) batch_.reserve(kBatchBytes + kBatchSlackBytes);
     const uint64_t room = (kBatchBytes - std::min(batch_.size(), kBatchBytes)) / row_bytes_guess_ + 1;
-    const uint64_t until = std::min<uint64_t>(chunk_->size(), next_row_ + room);
+    const uint64_t until = std::min<uint64_t>(chunk_->size(), next_row_ + std::min(room, kRowsAtOnce));
     const size_t before = batch_.size();
     ROOST_RETURN_IF_ERROR(encoder_->append(*chunk_, next_row_, until, batch_));
     row_bytes_guess_ = std::max<uint64_t>(1, (batch_.size() - before) / (until - next_row_));

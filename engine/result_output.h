@@ -54,7 +54,7 @@ private:
     uint64_t next_row_ = 0;
     std::string batch_;
     uint32_t batch_rows_ = 0;
-    uint64_t row_bytes_guess_ = 256;
+    uint64_t row_bytes_guess_ = 8 * 1024;  // of the rows encoded last; a wide one to begin with
 
     uint64_t rows_ = 0;
     uint64_t bytes_ = 0;

@@ -5,11 +5,10 @@
 #include "duckdb/execution/physical_plan_generator.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/optimizer/optimizer.hpp"
-#include "duckdb/parser/parser.hpp"
 #include "duckdb/planner/operator/logical_get.hpp"
 #include "duckdb/planner/planner.hpp"
 #include "engine/encode.h"
-#include "engine/statement_kinds.h"
+#include "engine/parsed_statement.h"
 
 namespace roost {
 
@@ -25,6 +24,7 @@ bool changes_lake(const duckdb::StatementProperties &properties) {
     return false;
 }
 
+// Leaves nothing in the connection that another session could see.
 bool is_plain(duckdb::StatementType type) {
     switch (type) {
         case duckdb::StatementType::SELECT_STATEMENT:
@@ -57,16 +57,10 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
     sql_ = spec.sql;
     auto &context = connection_.context();
     try {
-        duckdb::Parser parser(context.GetParserOptions());
-        parser.ParseQuery(sql_);
-        if (parser.statements.size() != 1) {
-            return Status(Code::syntax_error, parser.statements.empty() ? "there is no statement" : "only one statement at a time");
-        }
-        auto &statement = parser.statements.front();
-        ROOST_RETURN_IF_ERROR(check_statement_kind(*statement, spec.internal));
-        leaves_no_trace_ = is_plain(statement->type);
         context.ClearInterrupt();
         cancellation_.renew();
+        ROOST_ASSIGN_OR_RETURN(auto statement, parse_statement(connection_, spec));
+        if (!is_plain(statement->type)) connection_.spoil();
         context.RunFunctionInTransaction([&] { plan(std::move(statement), spec.params); });
     } catch (const Refused &refused) {
         return refused.status;

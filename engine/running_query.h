@@ -52,8 +52,6 @@ public:
     const duckdb::vector<std::string> &names() const { return data_->names; }
     const duckdb::vector<duckdb::LogicalType> &types() const { return data_->types; }
     PlanEstimate estimate() const;
-    // Leaves nothing in the connection that another session could see.
-    bool leaves_no_trace() const { return leaves_no_trace_; }
 
     // Hands the plan to the executor. In an instance with several threads it runs from here on.
     Status start();
@@ -80,7 +78,6 @@ private:
     duckdb::shared_ptr<duckdb::PreparedStatementData> data_;
     duckdb::unique_ptr<duckdb::PendingQueryResult> pending_;
     duckdb::unique_ptr<duckdb::QueryResult> result_;
-    bool leaves_no_trace_ = true;
     bool active_ = false;
     bool abandoned_ = false;
     uint64_t peak_bytes_ = 0;

@@ -1,0 +1,31 @@
+#include "engine/parsed_statement.h"
+
+#include "duckdb/main/client_context.hpp"
+#include "duckdb/parser/parser.hpp"
+#include "duckdb/parser/statement/multi_statement.hpp"
+#include "engine/statement_kinds.h"
+
+namespace roost {
+
+Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection &connection, const StatementSpec &spec) {
+    auto &context = connection.context();
+    duckdb::Parser parser(context.GetParserOptions());
+    parser.ParseQuery(spec.sql);
+    if (parser.statements.empty()) return Status(Code::syntax_error, "there is no statement");
+    if (parser.statements.size() > 1) return Status(Code::syntax_error, "only one statement at a time");
+    auto statement = std::move(parser.statements.front());
+    ROOST_RETURN_IF_ERROR(check_statement_kind(*statement, spec.internal));
+    if (statement->type != duckdb::StatementType::MULTI_STATEMENT) return statement;
+
+    auto parts = std::move(statement->Cast<duckdb::MultiStatement>().statements);
+    auto last = std::move(parts.back());
+    parts.pop_back();
+    connection.spoil();
+    for (auto &part : parts) {
+        auto result = context.Query(std::move(part), duckdb::QueryParameters());
+        if (result->HasError()) result->ThrowError();
+    }
+    return last;
+}
+
+}  // namespace roost
