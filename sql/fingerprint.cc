@@ -28,7 +28,8 @@ private:
 };
 
 bool is_literal(const Token &token) {
-    return token.kind == Token::Kind::string || token.kind == Token::Kind::number || token.kind == Token::Kind::parameter;
+    return token.kind == Token::Kind::string || token.kind == Token::Kind::number ||
+           token.kind == Token::Kind::parameter;
 }
 
 // From just after `(`: whether nothing but literals, signs and commas (and NULL, TRUE, FALSE, DEFAULT) stand before the

@@ -8,9 +8,9 @@
 namespace roost::sql {
 namespace {
 
-Status refuse_setting(const std::string &name, const char *verb, uint32_t position) {
+Status refuse_setting(const std::string &name, const char *verb) {
     return refuse("setting:" + name, "the setting \"" + name + "\" may not be " + verb,
-                  "SHOW ALL lists what a session can set", position);
+                  "SHOW ALL lists what a session can set");
 }
 
 // Names that are no variables: SET TRANSACTION and the like.
@@ -19,7 +19,7 @@ bool is_command_name(const SessionCommand &command) {
            (command.name == "all" && command.options.count("all") != 0);
 }
 
-Status check_settable(const SessionCommand &command, uint32_t position) {
+Status check_settable(const SessionCommand &command) {
     const std::string &name = command.name;
     const SettingRule rule = setting_rule(name);
     if (is_command_name(command)) return Status();
@@ -27,26 +27,24 @@ Status check_settable(const SessionCommand &command, uint32_t position) {
     const bool known = is_postgres_variable(name) || rule == SettingRule::allowed;
     if (known && command.options.count("scope") == 0) return Status();
     if (known) {
-        return refuse("setting:global", "a setting may be changed for the session only", "leave out GLOBAL", position);
+        return refuse("setting:global", "a setting may be changed for the session only", "leave out GLOBAL");
     }
-    if (rule != SettingRule::unknown) return refuse_setting(name, "changed", position);
+    if (rule != SettingRule::unknown) return refuse_setting(name, "changed");
     if (name.find('.') != std::string::npos) return Status();
     return Status(Code::not_found, "unrecognized configuration parameter \"" + name + "\"")
         .with_rule("setting:" + name)
-        .with_hint("SHOW ALL lists what a session can set")
-        .with_position(position);
+        .with_hint("SHOW ALL lists what a session can set");
 }
 
 Status check_set(const Statement &statement, const GuardPolicy &policy) {
     const SessionCommand &command = statement.command;
-    const uint32_t position = statement.offset + 1;
-    ROOST_RETURN_IF_ERROR(check_settable(command, position));
+    ROOST_RETURN_IF_ERROR(check_settable(command));
     if (command.options.count("expression") != 0) {
         return refuse("setting_value:" + command.name, "the value of \"" + command.name + "\" must be a literal",
-                      "write the value itself", position);
+                      "write the value itself");
     }
     if (command.name != "search_path" && command.name != "schema") return Status();
-    for (const std::string &value : command.values) ROOST_RETURN_IF_ERROR(check_search_path(value, policy, position));
+    for (const std::string &value : command.values) ROOST_RETURN_IF_ERROR(check_search_path(value, policy));
     return Status();
 }
 
@@ -54,7 +52,7 @@ Status check_show(const Statement &statement) {
     const SessionCommand &command = statement.command;
     if (is_command_name(command) || is_postgres_variable(command.name)) return Status();
     const SettingRule rule = setting_rule(command.name);
-    if (rule == SettingRule::forbidden) return refuse_setting(command.name, "read", statement.offset + 1);
+    if (rule == SettingRule::forbidden) return refuse_setting(command.name, "read");
     return Status();
 }
 
@@ -62,23 +60,28 @@ Status check_use(const Statement &statement, const GuardPolicy &policy) {
     const auto &parts = statement.command.values;
     std::string path;
     for (const std::string &part : parts) path += (path.empty() ? "\"" : ".\"") + part + '"';
-    return check_search_path(path, policy, statement.offset + 1);
+    return check_search_path(path, policy);
 }
 
 }  // namespace
 
 Status check_session_command(const Statement &statement, const GuardPolicy &policy) {
     switch (statement.kind) {
-        case Kind::set: return check_set(statement, policy);
-        case Kind::reset: return check_settable(statement.command, statement.offset + 1);
-        case Kind::show: return check_show(statement);
-        case Kind::use: return check_use(statement, policy);
+        case Kind::set:
+            return check_set(statement, policy);
+        case Kind::reset:
+            return check_settable(statement.command);
+        case Kind::show:
+            return check_show(statement);
+        case Kind::use:
+            return check_use(statement, policy);
         case Kind::lock_table:
             for (const TableName &name : statement.reads) {
-                ROOST_RETURN_IF_ERROR(check_qualifiers(name, false, policy, statement.offset + 1));
+                ROOST_RETURN_IF_ERROR(check_qualifiers(name, false, policy));
             }
             return Status();
-        default: return Status();
+        default:
+            return Status();
     }
 }
 

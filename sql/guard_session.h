@@ -1,5 +1,5 @@
-// The guard's verdict on session commands: which variables may be set and read, to what, and which catalogs USE and the search
-// path may name. Pure, thread-safe; used by guard.cc only.
+// The guard's verdict on session commands: which variables may be set and read, to what, and which catalogs USE and the
+// search path may name. Pure, thread-safe; used by guard.cc only.
 #pragma once
 
 #include "base/status.h"

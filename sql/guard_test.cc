@@ -40,18 +40,21 @@ std::vector<CorpusLine> read_corpus(const char *path) {
     while (std::getline(file, line)) {
         std::vector<std::string> fields(1);
         for (const char c : line) {
-            if (c == '\t') fields.emplace_back();
-            else fields.back() += c;
+            if (c == '\t')
+                fields.emplace_back();
+            else
+                fields.back() += c;
         }
         if (fields.size() == 6) lines.push_back({fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]});
     }
     return lines;
 }
 
-// Lines that say what DuckDB's parser does with commands that roost answers itself in a session (the pgwire contract has
-// them): denied in oneshot, allowed in a session.
+// Lines that say what DuckDB's parser does with commands that roost answers itself in a session (the pgwire contract
+// has them): denied in oneshot, allowed in a session.
 const std::map<std::string, const char *> roost_commands = {
-    {"G482", "DISCARD ALL"}, {"G483", "DECLARE … CURSOR"}, {"G488", "SET LOCAL"}, {"G489", "RESET ALL"}, {"G515", "DEALLOCATE ALL"},
+    {"G482", "DISCARD ALL"}, {"G483", "DECLARE … CURSOR"}, {"G488", "SET LOCAL"},
+    {"G489", "RESET ALL"},   {"G515", "DEALLOCATE ALL"},
 };
 
 TEST(GuardCorpus, every_verdict_is_as_the_corpus_says) {
@@ -65,8 +68,8 @@ TEST(GuardCorpus, every_verdict_is_as_the_corpus_says) {
             const Status status = judge(line.sql, context, policy);
             bool allow = line.verdict == "allow";
             if (context == Context::session && roost_commands.count(line.id) != 0) allow = true;
-            EXPECT_EQ(status.ok(), allow) << line.id << ' ' << name << ": " << line.sql << "\n  " << line.note << "\n  "
-                                          << status.to_string();
+            EXPECT_EQ(status.ok(), allow)
+                << line.id << ' ' << name << ": " << line.sql << "\n  " << line.note << "\n  " << status.to_string();
             if (!status.ok() && status.code() == Code::not_allowed) EXPECT_NE(status.error().rule, "") << line.id;
             if (!status.ok() && line.kind != "parse") {
                 EXPECT_NE(status.code(), Code::syntax_error) << line.id << ' ' << status.to_string();

@@ -59,22 +59,37 @@ void append_backslash_escape(std::string &out, std::string_view body, size_t *po
     const char c = body[(*position)++];
     uint32_t code = 0;
     switch (c) {
-        case 'b': out += '\b'; return;
-        case 'f': out += '\f'; return;
-        case 'n': out += '\n'; return;
-        case 'r': out += '\r'; return;
-        case 't': out += '\t'; return;
-        case 'v': out += '\v'; return;
+        case 'b':
+            out += '\b';
+            return;
+        case 'f':
+            out += '\f';
+            return;
+        case 'n':
+            out += '\n';
+            return;
+        case 'r':
+            out += '\r';
+            return;
+        case 't':
+            out += '\t';
+            return;
+        case 'v':
+            out += '\v';
+            return;
         case 'x':
-            if (read_hex(body, position, 2, &code) == 0) out += 'x';
-            else out += static_cast<char>(code);
+            if (read_hex(body, position, 2, &code) == 0)
+                out += 'x';
+            else
+                out += static_cast<char>(code);
             return;
         case 'u':
         case 'U':
             read_hex(body, position, c == 'u' ? 4 : 8, &code);
             append_utf8(out, code);
             return;
-        default: break;
+        default:
+            break;
     }
     if (c >= '0' && c <= '7') {
         code = static_cast<uint32_t>(c - '0');
@@ -112,8 +127,10 @@ std::string unescape(std::string_view body, char quote, Escapes escapes) {
             out += quote;
             ++i;
         } else if (c == '\\' && escapes != Escapes::none && i < body.size()) {
-            if (escapes == Escapes::backslash) append_backslash_escape(out, body, &i);
-            else append_unicode_escape(out, body, &i);
+            if (escapes == Escapes::backslash)
+                append_backslash_escape(out, body, &i);
+            else
+                append_unicode_escape(out, body, &i);
         } else {
             out += c;
         }
@@ -424,8 +441,8 @@ size_t valid_utf8_prefix_bytes(std::string_view text) {
         } else if ((c & 0xF0) == 0xE0 && tail(i + 1) && tail(i + 2) && !(c == 0xE0 && at(i + 1) < 0xA0) &&
                    !(c == 0xED && at(i + 1) > 0x9F)) {
             i += 3;
-        } else if (c >= 0xF0 && c <= 0xF4 && tail(i + 1) && tail(i + 2) && tail(i + 3) && !(c == 0xF0 && at(i + 1) < 0x90) &&
-                   !(c == 0xF4 && at(i + 1) > 0x8F)) {
+        } else if (c >= 0xF0 && c <= 0xF4 && tail(i + 1) && tail(i + 2) && tail(i + 3) &&
+                   !(c == 0xF0 && at(i + 1) < 0x90) && !(c == 0xF4 && at(i + 1) > 0x8F)) {
             i += 4;
         } else {
             return i;

@@ -1,8 +1,9 @@
-// Cuts SQL text into tokens by the lexical rules that PostgreSQL and DuckDB share: quoted strings ('', E'', U&'', b'', x'',
-// $tag$), quoted identifiers, nested comments, operators, parameters ($1, $name, ?, ?1). What DuckDB takes for blank is blank
-// here (U+00A0 and its like). Used to split a text at its semicolons, to read session commands and to hash a statement's
-// shape; DuckDB's own parser has the last word on everything else. It never fails: an unterminated string or comment is a
-// token of kind `broken`. A Lexer belongs to one thread and is cheap to copy (that is how one looks ahead).
+// Cuts SQL text into tokens by the lexical rules that PostgreSQL and DuckDB share: quoted strings ('', E'', U&'', b'',
+// x'', $tag$), quoted identifiers, nested comments, operators, parameters ($1, $name, ?, ?1). What DuckDB takes for
+// blank is blank here (U+00A0 and its like). Used to split a text at its semicolons, to read session commands and to
+// hash a statement's shape; DuckDB's own parser has the last word on everything else. It never fails: an unterminated
+// string or comment is a token of kind `broken`. A Lexer belongs to one thread and is cheap to copy (that is how one
+// looks ahead).
 #pragma once
 
 #include <cstddef>
@@ -15,21 +16,23 @@ namespace roost::sql {
 struct Token {
     enum class Kind : uint8_t {
         end,
-        word,     // unquoted identifier or keyword
-        quoted,   // "identifier", U&"identifier"
-        string,   // every kind of string constant; constants joined across a line break are one token
+        word,    // unquoted identifier or keyword
+        quoted,  // "identifier", U&"identifier"
+        string,  // every kind of string constant; constants joined across a line break are one token
         number,
         parameter,
-        op,       // one or more operator characters; also :: := => -> : and .
-        punct,    // one of ( ) [ ] { } , ;
-        other,    // a character that starts nothing
-        broken,   // unterminated string, identifier or comment; the rest of the text
+        op,      // one or more operator characters; also :: := => -> : and .
+        punct,   // one of ( ) [ ] { } , ;
+        other,   // a character that starts nothing
+        broken,  // unterminated string, identifier or comment; the rest of the text
     };
     Kind kind = Kind::end;
     uint32_t begin = 0;  // bytes into the text
     uint32_t end = 0;
 
-    bool is_punct(std::string_view text, char character) const { return kind == Kind::punct && text[begin] == character; }
+    bool is_punct(std::string_view text, char character) const {
+        return kind == Kind::punct && text[begin] == character;
+    }
     std::string_view in(std::string_view text) const { return text.substr(begin, end - begin); }
 };
 
@@ -59,8 +62,8 @@ private:
     uint32_t position_ = 0;
 };
 
-// Bytes of the blank character at `position` that DuckDB replaces by a space before it parses (U+00A0, U+2000–U+200B, U+202F,
-// U+205F, U+2060, U+3000, U+FEFF); 0 when there is none.
+// Bytes of the blank character at `position` that DuckDB replaces by a space before it parses (U+00A0, U+2000–U+200B,
+// U+202F, U+205F, U+2060, U+3000, U+FEFF); 0 when there is none.
 uint32_t unicode_blank_bytes(std::string_view text, size_t position);
 
 // ASCII lower case, as DuckDB folds names.

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "duckdb/parser/parsed_data/alter_info.hpp"
@@ -27,27 +29,48 @@ struct KindInfo {
 
 // In the order of Kind.
 constexpr std::array kinds = {
-    KindInfo{"empty", false, false},          KindInfo{"select", false, false},
-    KindInfo{"insert", false, true},          KindInfo{"update", false, true},
-    KindInfo{"delete", false, true},          KindInfo{"merge", false, true},
-    KindInfo{"create_table", false, true},    KindInfo{"create_table_as", false, true},
-    KindInfo{"create_view", false, true},     KindInfo{"create_schema", false, true},
-    KindInfo{"create", false, true},          KindInfo{"alter", false, true},
-    KindInfo{"drop", false, true},            KindInfo{"truncate", false, true},
-    KindInfo{"comment", false, true},         KindInfo{"explain", false, false},
-    KindInfo{"describe", false, false},       KindInfo{"copy", false, false},
-    KindInfo{"begin", true, false},           KindInfo{"commit", true, false},
-    KindInfo{"rollback", true, false},        KindInfo{"savepoint", true, false},
-    KindInfo{"release", true, false},         KindInfo{"rollback_to", true, false},
-    KindInfo{"set", true, false},             KindInfo{"reset", true, false},
-    KindInfo{"show", true, false},            KindInfo{"use", true, false},
-    KindInfo{"prepare", true, false},         KindInfo{"execute", true, false},
-    KindInfo{"deallocate", true, false},      KindInfo{"declare", true, false},
-    KindInfo{"fetch", true, false},           KindInfo{"move", true, false},
-    KindInfo{"close", true, false},           KindInfo{"discard", true, false},
-    KindInfo{"listen", true, false},          KindInfo{"unlisten", true, false},
-    KindInfo{"notify", true, false},          KindInfo{"lock", true, false},
-    KindInfo{"set_constraints", true, false}, KindInfo{"set_variable", false, false},
+    KindInfo{"empty", false, false},
+    KindInfo{"select", false, false},
+    KindInfo{"insert", false, true},
+    KindInfo{"update", false, true},
+    KindInfo{"delete", false, true},
+    KindInfo{"merge", false, true},
+    KindInfo{"create_table", false, true},
+    KindInfo{"create_table_as", false, true},
+    KindInfo{"create_view", false, true},
+    KindInfo{"create_schema", false, true},
+    KindInfo{"create", false, true},
+    KindInfo{"alter", false, true},
+    KindInfo{"drop", false, true},
+    KindInfo{"truncate", false, true},
+    KindInfo{"comment", false, true},
+    KindInfo{"explain", false, false},
+    KindInfo{"describe", false, false},
+    KindInfo{"copy", false, false},
+    KindInfo{"begin", true, false},
+    KindInfo{"commit", true, false},
+    KindInfo{"rollback", true, false},
+    KindInfo{"savepoint", true, false},
+    KindInfo{"release", true, false},
+    KindInfo{"rollback_to", true, false},
+    KindInfo{"set", true, false},
+    KindInfo{"reset", true, false},
+    KindInfo{"show", true, false},
+    KindInfo{"use", true, false},
+    KindInfo{"prepare", true, false},
+    KindInfo{"execute", true, false},
+    KindInfo{"deallocate", true, false},
+    KindInfo{"declare", true, false},
+    KindInfo{"fetch", true, false},
+    KindInfo{"move", true, false},
+    KindInfo{"close", true, false},
+    KindInfo{"discard", true, false},
+    KindInfo{"listen", true, false},
+    KindInfo{"unlisten", true, false},
+    KindInfo{"notify", true, false},
+    KindInfo{"lock", true, false},
+    KindInfo{"set_constraints", true, false},
+    KindInfo{"set_variable", false, false},
     KindInfo{"other", false, false},
 };
 static_assert(kinds.size() == static_cast<size_t>(Kind::other) + 1);
@@ -60,40 +83,52 @@ public:
     explicit TableLister(Statement &statement) : statement_(statement) {}
 
     Status on_name(const NameUse &use) override {
-        auto &list = use.place == NameUse::Place::read ? statement_.reads : statement_.writes;
-        for (const TableName &name : list) {
-            if (name == use.name) return Status();
-        }
-        list.push_back(use.name);
+        const bool read = use.place == NameUse::Place::read;
+        if (!(read ? seen_reads_ : seen_writes_).insert(use.name).second) return Status();
+        (read ? statement_.reads : statement_.writes).push_back(use.name);
         return Status();
     }
 
 private:
     Statement &statement_;
+    std::set<TableName> seen_reads_, seen_writes_;
 };
 
 std::string_view object_word(duckdb::CatalogType type) {
     switch (type) {
-        case duckdb::CatalogType::TABLE_ENTRY: return "TABLE";
-        case duckdb::CatalogType::VIEW_ENTRY: return "VIEW";
-        case duckdb::CatalogType::SCHEMA_ENTRY: return "SCHEMA";
-        case duckdb::CatalogType::SEQUENCE_ENTRY: return "SEQUENCE";
-        case duckdb::CatalogType::INDEX_ENTRY: return "INDEX";
-        case duckdb::CatalogType::TYPE_ENTRY: return "TYPE";
+        case duckdb::CatalogType::TABLE_ENTRY:
+            return "TABLE";
+        case duckdb::CatalogType::VIEW_ENTRY:
+            return "VIEW";
+        case duckdb::CatalogType::SCHEMA_ENTRY:
+            return "SCHEMA";
+        case duckdb::CatalogType::SEQUENCE_ENTRY:
+            return "SEQUENCE";
+        case duckdb::CatalogType::INDEX_ENTRY:
+            return "INDEX";
+        case duckdb::CatalogType::TYPE_ENTRY:
+            return "TYPE";
         case duckdb::CatalogType::MACRO_ENTRY:
-        case duckdb::CatalogType::TABLE_MACRO_ENTRY: return "FUNCTION";
-        case duckdb::CatalogType::SECRET_ENTRY: return "SECRET";
-        default: return "";
+        case duckdb::CatalogType::TABLE_MACRO_ENTRY:
+            return "FUNCTION";
+        case duckdb::CatalogType::SECRET_ENTRY:
+            return "SECRET";
+        default:
+            return "";
     }
 }
 
 // The name of a statement that we have no kind for: history and errors say it.
 std::string other_name(duckdb::StatementType type, std::string_view first_word) {
     switch (type) {
-        case duckdb::StatementType::COPY_DATABASE_STATEMENT: return "copy_database";
-        case duckdb::StatementType::EXPORT_STATEMENT: return "export";
-        case duckdb::StatementType::UPDATE_EXTENSIONS_STATEMENT: return "update_extensions";
-        default: return fold(first_word);
+        case duckdb::StatementType::COPY_DATABASE_STATEMENT:
+            return "copy_database";
+        case duckdb::StatementType::EXPORT_STATEMENT:
+            return "export";
+        case duckdb::StatementType::UPDATE_EXTENSIONS_STATEMENT:
+            return "update_extensions";
+        default:
+            return fold(first_word);
     }
 }
 
@@ -149,7 +184,8 @@ void Classifier::classify(const duckdb::SQLStatement &root) {
             statement_.kind = Kind::merge;
             statement_.returning = !root.Cast<duckdb::MergeIntoStatement>().returning_list.empty();
             return;
-        case StatementType::CREATE_STATEMENT: return create(*root.Cast<duckdb::CreateStatement>().info);
+        case StatementType::CREATE_STATEMENT:
+            return create(*root.Cast<duckdb::CreateStatement>().info);
         case StatementType::ALTER_STATEMENT: {
             const auto &info = *root.Cast<duckdb::AlterStatement>().info;
             const bool comment =
@@ -166,15 +202,20 @@ void Classifier::classify(const duckdb::SQLStatement &root) {
             statement_.tag_object = object_word(type);
             return;
         }
-        case StatementType::EXPLAIN_STATEMENT: statement_.kind = Kind::explain; return;
-        case StatementType::COPY_STATEMENT: return copy(*root.Cast<duckdb::CopyStatement>().info);
+        case StatementType::EXPLAIN_STATEMENT:
+            statement_.kind = Kind::explain;
+            return;
+        case StatementType::COPY_STATEMENT:
+            return copy(*root.Cast<duckdb::CopyStatement>().info);
         case StatementType::SET_STATEMENT:
             if (root.Cast<duckdb::SetStatement>().scope != duckdb::SetScope::VARIABLE) return other(root.type);
             statement_.kind = Kind::set_variable;
             statement_.command.name = root.Cast<duckdb::SetStatement>().name;
             return;
-        case StatementType::MULTI_STATEMENT: return multi(root.Cast<duckdb::MultiStatement>());
-        default: return other(root.type);
+        case StatementType::MULTI_STATEMENT:
+            return multi(root.Cast<duckdb::MultiStatement>());
+        default:
+            return other(root.type);
     }
 }
 
@@ -185,10 +226,17 @@ void Classifier::create(const duckdb::CreateInfo &info) {
             statement_.kind =
                 static_cast<const duckdb::CreateTableInfo &>(info).query ? Kind::create_table_as : Kind::create_table;
             return;
-        case duckdb::CatalogType::VIEW_ENTRY: statement_.kind = Kind::create_view; return;
-        case duckdb::CatalogType::SCHEMA_ENTRY: statement_.kind = Kind::create_schema; return;
-        case duckdb::CatalogType::SECRET_ENTRY: return other(duckdb::StatementType::CREATE_STATEMENT, "create_secret");
-        default: statement_.kind = Kind::create_other; return;
+        case duckdb::CatalogType::VIEW_ENTRY:
+            statement_.kind = Kind::create_view;
+            return;
+        case duckdb::CatalogType::SCHEMA_ENTRY:
+            statement_.kind = Kind::create_schema;
+            return;
+        case duckdb::CatalogType::SECRET_ENTRY:
+            return other(duckdb::StatementType::CREATE_STATEMENT, "create_secret");
+        default:
+            statement_.kind = Kind::create_other;
+            return;
     }
 }
 
@@ -215,7 +263,8 @@ void Classifier::multi(const duckdb::MultiStatement &multi) {
     for (const auto &part : multi.statements) {
         if (part->type == duckdb::StatementType::COPY_DATABASE_STATEMENT) return other(part->type);
     }
-    if (multi.statements.front()->type == duckdb::StatementType::ALTER_STATEMENT) return classify(*multi.statements.front());
+    if (multi.statements.front()->type == duckdb::StatementType::ALTER_STATEMENT)
+        return classify(*multi.statements.front());
     classify(*multi.statements.back());
 }
 
@@ -225,7 +274,8 @@ uint32_t count_parameters(const duckdb::SQLStatement &root) {
     for (const auto &entry : root.named_param_map) {
         count = std::max(count, static_cast<uint32_t>(std::min<duckdb::idx_t>(entry.second, UINT32_MAX)));
         // A numbered one counts by its number even when lower ones are missing.
-        if (!entry.first.empty() && entry.first.find_first_not_of("0123456789") == std::string::npos && entry.first.size() < 6) {
+        if (!entry.first.empty() && entry.first.find_first_not_of("0123456789") == std::string::npos &&
+            entry.first.size() < 6) {
             count = std::max(count, static_cast<uint32_t>(std::stoul(entry.first)));
         }
     }
@@ -279,14 +329,18 @@ Status parse_statement(Statement &statement, uint32_t depth_max) {
     ROOST_RETURN_IF_ERROR(parse_session_command(statement));
     switch (statement.kind) {
         case Kind::prepare:
-        case Kind::declare: return parse_body(statement, depth_max);
-        case Kind::execute: return parse_with_engine(statement, statement.text, depth_max);
+        case Kind::declare:
+            return parse_body(statement, depth_max);
+        case Kind::execute:
+            return parse_with_engine(statement, statement.text, depth_max);
         case Kind::set:
             // A value that is no literal has to be SQL at least; what it is, the guard refuses.
             if (statement.command.options.count("expression") == 0) return Status();
             return Tree::parse(statement.text, depth_max).status();
-        case Kind::empty: break;
-        default: return Status();
+        case Kind::empty:
+            break;
+        default:
+            return Status();
     }
     ROOST_RETURN_IF_ERROR(parse_with_engine(statement, statement.text, depth_max));
     Classifier(statement, first_word(statement.text)).classify(statement.tree->root());
@@ -298,8 +352,8 @@ struct Piece {
     uint32_t end = 0;
 };
 
-// The parts between top-level semicolons that hold at least one token. A part starts at its first token or, so that history
-// keeps them, at the comments before it; it ends with its last token.
+// The parts between top-level semicolons that hold at least one token. A part starts at its first token or, so that
+// history keeps them, at the comments before it; it ends with its last token.
 std::vector<Piece> split(std::string_view text) {
     std::vector<Piece> pieces;
     Lexer lexer(text);
@@ -333,7 +387,8 @@ uint32_t skip_leading_blanks(std::string_view text, Piece piece) {
 
 Status check_text(std::string_view text, const ParseLimits &limits) {
     if (text.size() > limits.text_max_bytes) {
-        return Status(Code::invalid_argument, "the SQL text is longer than " + std::to_string(limits.text_max_bytes) + " bytes")
+        return Status(Code::invalid_argument,
+                      "the SQL text is longer than " + std::to_string(limits.text_max_bytes) + " bytes")
             .with_name("program_limit_exceeded")
             .with_sqlstate("54000")
             .with_hint("load large values with COPY, or split the text");
@@ -341,8 +396,8 @@ Status check_text(std::string_view text, const ParseLimits &limits) {
     const size_t valid = valid_utf8_prefix_bytes(text);
     if (valid == text.size()) return Status();
     const auto position = static_cast<uint32_t>(count_characters(text.substr(0, valid))) + 1;
-    return Status(Code::invalid_argument, text[valid] == '\0' ? "the SQL text holds a NUL character"
-                                                              : "the SQL text is not valid UTF-8")
+    return Status(Code::invalid_argument,
+                  text[valid] == '\0' ? "the SQL text holds a NUL character" : "the SQL text is not valid UTF-8")
         .with_name("invalid_encoding")
         .with_sqlstate("22021")
         .with_position(position);
@@ -363,7 +418,8 @@ Result<std::vector<Statement>> parse(std::string_view text, const ParseLimits &l
         return statements;
     }
     if (pieces.size() > limits.statements_max) {
-        return Status(Code::invalid_argument, "the text holds more than " + std::to_string(limits.statements_max) + " statements")
+        return Status(Code::invalid_argument,
+                      "the text holds more than " + std::to_string(limits.statements_max) + " statements")
             .with_name("program_limit_exceeded")
             .with_sqlstate("54000")
             .with_hint("send the statements in several texts");
@@ -373,7 +429,8 @@ Result<std::vector<Statement>> parse(std::string_view text, const ParseLimits &l
     uint32_t counted_characters = 0;
     for (const Piece &piece : pieces) {
         const uint32_t begin = skip_leading_blanks(text, piece);
-        counted_characters += static_cast<uint32_t>(count_characters(text.substr(counted_bytes, begin - counted_bytes)));
+        counted_characters +=
+            static_cast<uint32_t>(count_characters(text.substr(counted_bytes, begin - counted_bytes)));
         counted_bytes = begin;
         Statement &statement = statements.emplace_back();
         statement.text = std::string(text.substr(begin, piece.end - begin));

@@ -7,7 +7,18 @@
 
 namespace roost::sql {
 
-enum class FunctionKind : uint8_t { table, table_macro, lake_macro, catalog, view, pragma, scalar, macro, aggregate, unregistered };
+enum class FunctionKind : uint8_t {
+    table,
+    table_macro,
+    lake_macro,
+    catalog,
+    view,
+    pragma,
+    scalar,
+    macro,
+    aggregate,
+    unregistered
+};
 enum class Verdict : uint8_t { safe, conditional, forbidden };
 
 struct FunctionEntry {

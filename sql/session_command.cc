@@ -54,8 +54,10 @@ public:
     Status error() const {
         const auto position = static_cast<uint32_t>(count_characters(text_.substr(0, token_.begin))) + 1;
         std::string message = "syntax error at end of input";
-        if (token_.kind == Token::Kind::broken) message = "unterminated quoted text or comment";
-        else if (!at_end()) message = "syntax error at or near \"" + std::string(raw()) + "\"";
+        if (token_.kind == Token::Kind::broken)
+            message = "unterminated quoted text or comment";
+        else if (!at_end())
+            message = "syntax error at or near \"" + std::string(raw()) + "\"";
         return Status(Code::syntax_error, std::move(message)).with_position(position);
     }
     Status expect(std::string_view word) { return take(word) ? Status() : error(); }
@@ -182,7 +184,8 @@ Status SessionParser::dispatch_objects(const std::string &first) {
         cursor_.advance();
         ROOST_RETURN_IF_ERROR(cursor_.name(&command_.name));
         if (command_.name == "temporary") command_.name = "temp";
-        if (command_.name != "all" && command_.name != "temp" && command_.name != "plans" && command_.name != "sequences") {
+        if (command_.name != "all" && command_.name != "temp" && command_.name != "plans" &&
+            command_.name != "sequences") {
             return Status(Code::syntax_error, "DISCARD takes ALL, TEMP, PLANS or SEQUENCES").with_position(9);
         }
         return done(Kind::discard);
@@ -220,7 +223,8 @@ Status SessionParser::transaction_options() {
     while (true) {
         if (cursor_.take("isolation")) {
             ROOST_RETURN_IF_ERROR(cursor_.expect("level"));
-            if (cursor_.take("serializable")) command_.options["isolation"] = "serializable";
+            if (cursor_.take("serializable"))
+                command_.options["isolation"] = "serializable";
             else if (cursor_.take("repeatable")) {
                 ROOST_RETURN_IF_ERROR(cursor_.expect("read"));
                 command_.options["isolation"] = "repeatable read";
@@ -322,7 +326,8 @@ Status SessionParser::reset() {
     return done(Kind::reset);
 }
 
-// SHOW of a variable. What is no variable's name is a table's (DuckDB), and so are SHOW TABLES, SHOW x FROM y and SHOW SELECT….
+// SHOW of a variable. What is no variable's name is a table's (DuckDB), and so are SHOW TABLES, SHOW x FROM y and SHOW
+// SELECT….
 Status SessionParser::show() {
     cursor_.advance();
     if (cursor_.is("all")) {
@@ -339,7 +344,8 @@ Status SessionParser::show() {
     if (cursor_.token().kind != Token::Kind::word && cursor_.token().kind != Token::Kind::quoted) return Status();
     std::string name;
     if (!cursor_.dotted_name(&name).ok() || !cursor_.at_end()) return Status();
-    // Kept for a describe too: a session may hold a custom variable `prefix.name`, which looks like a table in a schema.
+    // Kept for a describe too: a session may hold a custom variable `prefix.name`, which looks like a table in a
+    // schema.
     command_.name = name;
     if (!is_postgres_variable(name) && setting_rule(name) == SettingRule::unknown) return Status();
     return done(Kind::show);
@@ -417,8 +423,10 @@ Status SessionParser::set_special(bool *taken) {
         return Status();
     }
     std::string value;
-    if (cursor_.token().kind == Token::Kind::string) ROOST_RETURN_IF_ERROR(cursor_.string(&value));
-    else ROOST_RETURN_IF_ERROR(cursor_.name(&value));
+    if (cursor_.token().kind == Token::Kind::string)
+        ROOST_RETURN_IF_ERROR(cursor_.string(&value));
+    else
+        ROOST_RETURN_IF_ERROR(cursor_.name(&value));
     command_.values.push_back(std::move(value));
     return Status();
 }
@@ -446,7 +454,8 @@ Status SessionParser::set_time_zone() {
     return literal ? Status() : cursor_.error();
 }
 
-// One value: a string, a word, or a number with a sign. *literal is false, and nothing is taken, when it is something else.
+// One value: a string, a word, or a number with a sign. *literal is false, and nothing is taken, when it is something
+// else.
 Status SessionParser::set_value(bool *literal) {
     *literal = true;
     std::string value;
@@ -455,7 +464,8 @@ Status SessionParser::set_value(bool *literal) {
         ROOST_RETURN_IF_ERROR(cursor_.string(&value));
     } else if (kind == Token::Kind::word || kind == Token::Kind::quoted) {
         // A word keeps its case: roles and zones are compared by those who know how.
-        value = kind == Token::Kind::word ? std::string(cursor_.raw()) : identifier_value(statement_.text, cursor_.token());
+        value =
+            kind == Token::Kind::word ? std::string(cursor_.raw()) : identifier_value(statement_.text, cursor_.token());
         cursor_.advance();
         while (cursor_.take_symbol(".")) {
             std::string part;
@@ -493,8 +503,10 @@ Status SessionParser::set_values() {
         ROOST_RETURN_IF_ERROR(set_value(&literal));
     } while (literal && cursor_.take_symbol(","));
     if (!literal || !cursor_.at_end()) {
-        // A call, a list, a subquery…: DuckDB would evaluate it. Its parser says whether it is SQL at all, the guard refuses it.
-        if (cursor_.token().kind == Token::Kind::word || cursor_.token().kind == Token::Kind::quoted) return cursor_.error();
+        // A call, a list, a subquery…: DuckDB would evaluate it. Its parser says whether it is SQL at all, the guard
+        // refuses it.
+        if (cursor_.token().kind == Token::Kind::word || cursor_.token().kind == Token::Kind::quoted)
+            return cursor_.error();
         command_.options["expression"] = "1";
         command_.values.assign(1, rest);
     }
@@ -570,10 +582,14 @@ Status SessionParser::declare() {
     cursor_.advance();
     ROOST_RETURN_IF_ERROR(cursor_.name(&command_.name));
     while (!cursor_.is("cursor")) {
-        if (cursor_.take("binary")) command_.options["binary"] = "on";
-        else if (cursor_.take("insensitive")) command_.options["insensitive"] = "on";
-        else if (cursor_.take("asensitive")) command_.options["insensitive"] = "on";  // snapshots: every cursor is
-        else if (cursor_.take("scroll")) command_.options["scroll"] = "on";
+        if (cursor_.take("binary"))
+            command_.options["binary"] = "on";
+        else if (cursor_.take("insensitive"))
+            command_.options["insensitive"] = "on";
+        else if (cursor_.take("asensitive"))
+            command_.options["insensitive"] = "on";  // snapshots: every cursor is
+        else if (cursor_.take("scroll"))
+            command_.options["scroll"] = "on";
         else if (cursor_.is("no") && cursor_.peek_is("scroll")) {
             cursor_.advance();
             cursor_.advance();

@@ -65,11 +65,26 @@ constexpr std::string_view postgres_variables[] = {
 
 // PostgreSQL's planner switches; DuckDB has settings of that prefix too, which the table of settings answers for first.
 constexpr std::string_view planner_switches[] = {
-    "enable_async_append",    "enable_bitmapscan",      "enable_gathermerge",     "enable_hashagg",
-    "enable_hashjoin",        "enable_incremental_sort", "enable_indexonlyscan",  "enable_indexscan",
-    "enable_material",        "enable_memoize",         "enable_mergejoin",       "enable_nestloop",
-    "enable_parallel_append", "enable_parallel_hash",   "enable_partition_pruning", "enable_partitionwise_aggregate",
-    "enable_partitionwise_join", "enable_presorted_aggregate", "enable_seqscan",  "enable_sort",
+    "enable_async_append",
+    "enable_bitmapscan",
+    "enable_gathermerge",
+    "enable_hashagg",
+    "enable_hashjoin",
+    "enable_incremental_sort",
+    "enable_indexonlyscan",
+    "enable_indexscan",
+    "enable_material",
+    "enable_memoize",
+    "enable_mergejoin",
+    "enable_nestloop",
+    "enable_parallel_append",
+    "enable_parallel_hash",
+    "enable_partition_pruning",
+    "enable_partitionwise_aggregate",
+    "enable_partitionwise_join",
+    "enable_presorted_aggregate",
+    "enable_seqscan",
+    "enable_sort",
     "enable_tidscan",
 };
 

@@ -10,9 +10,9 @@ namespace roost::sql {
 bool is_postgres_variable(std::string_view folded);
 
 enum class SettingRule : unsigned char {
-    unknown,    // no setting of DuckDB's
-    allowed,    // may be set and read
-    readable,   // may be read (by a literal name), not set
+    unknown,   // no setting of DuckDB's
+    allowed,   // may be set and read
+    readable,  // may be read (by a literal name), not set
     forbidden,
 };
 SettingRule setting_rule(std::string_view folded);

@@ -1,6 +1,6 @@
-// What the gateway knows of a SQL text before it runs: its statements, what each is, what it touches. Pure functions over text
-// with DuckDB's bare parser (no I/O, nothing evaluated) and, for PostgreSQL's session commands that DuckDB does not know, a
-// small parser of our own. Thread-safe.
+// What the gateway knows of a SQL text before it runs: its statements, what each is, what it touches. Pure functions
+// over text with DuckDB's bare parser (no I/O, nothing evaluated) and, for PostgreSQL's session commands that DuckDB
+// does not know, a small parser of our own. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ namespace roost::sql {
 
 class Tree;  // DuckDB's parse tree of a statement (tree.h)
 
+// clang-format off
 enum class Kind : uint8_t {
     empty,         // nothing but blanks and comments
     select,        // SELECT, VALUES, FROM-first, WITH, TABLE, PIVOT
@@ -32,9 +33,10 @@ enum class Kind : uint8_t {
     prepare, execute, deallocate,
     declare, fetch, move, close_cursor,
     discard, listen, unlisten, notify, lock_table, set_constraints,
-    set_variable,  // DuckDB's SET VARIABLE x = …, RESET VARIABLE x: state of one engine connection; runs on a node and pins
+    set_variable,  // DuckDB's SET VARIABLE, RESET VARIABLE: state of one engine connection; runs on a node and pins
     other,         // parsed, but nothing we run: refused with its name (command.name)
 };
+// clang-format on
 
 std::string_view kind_name(Kind kind);  // "select", "create_table_as", …: history, metrics, errors
 // The kinds that roost answers without a node.
@@ -49,28 +51,30 @@ struct TableName {
 
 // What a session command says, for those kinds that need it.
 struct SessionCommand {
-    std::string name;                 // set/reset/show: variable, lower case; prepare…/cursor kinds: the object's name; "all" for ALL
-    std::vector<std::string> values;  // set: the value list as text (literals unquoted; SET x TO a, b → two); use: path parts
-    bool is_default = false;          // SET x TO DEFAULT
-    bool is_local = false;            // SET LOCAL
-    bool is_number = false;           // the single value was an unquoted number
-    std::string body;                 // prepare, declare: the statement inside; execute: "(args)" text
-    std::map<std::string, std::string> options;  // begin: "isolation", "read_only" = "on"/"off", "deferrable"; fetch: "direction", "count"; …
+    std::string name;  // set/reset/show: variable, lower case; prepare…/cursor kinds: the object's name; "all" for ALL
+    std::vector<std::string>
+        values;               // set: the value list as text (literals unquoted; SET x TO a, b → two); use: path parts
+    bool is_default = false;  // SET x TO DEFAULT
+    bool is_local = false;    // SET LOCAL
+    bool is_number = false;   // the single value was an unquoted number
+    std::string body;         // prepare, declare: the statement inside; execute: "(args)" text
+    std::map<std::string, std::string>
+        options;  // begin: "isolation", "read_only" = "on"/"off", "deferrable"; fetch: "direction", "count"; …
 };
 
 struct Statement {
-    std::string text;        // its part of the original text, blanks and `;` around it removed
-    uint32_t offset = 0;     // where it starts in the original, characters (for error positions)
+    std::string text;     // its part of the original text, blanks and `;` around it removed
+    uint32_t offset = 0;  // where it starts in the original, characters (for error positions)
     Kind kind = Kind::empty;
     std::vector<TableName> reads;   // tables and views named anywhere in it, CTE names left out
     std::vector<TableName> writes;  // targets of DML and DDL
     uint32_t param_count = 0;       // highest $n, or number of ? marks
     bool read_only_hint = false;    // begin: READ ONLY was said
     SessionCommand command;
-    std::string tag_object;         // DDL: TABLE, VIEW, SCHEMA …: for the command tag
-    bool returning = false;         // DML with RETURNING
-    // The parse tree of `text`, shared by copies, so that check() need not parse again. Null for session commands; prepare and
-    // declare hold the tree of their body. check() uses it only while it still belongs to the text.
+    std::string tag_object;  // DDL: TABLE, VIEW, SCHEMA …: for the command tag
+    bool returning = false;  // DML with RETURNING
+    // The parse tree of `text`, shared by copies, so that check() need not parse again. Null for session commands;
+    // prepare and declare hold the tree of their body. check() uses it only while it still belongs to the text.
     std::shared_ptr<const Tree> tree;
 };
 
@@ -80,8 +84,9 @@ struct ParseLimits {
     uint32_t depth_max = 1'000;  // nesting of the tree; more is refused, not recursed into
 };
 
-// Splits and parses the whole text: all statements or an error (42601 with a position; nothing runs if any part is broken).
-// An empty text gives one statement of kind empty. Invalid UTF-8 and NUL: 22021. Too long: 54000 (program_limit_exceeded).
+// Splits and parses the whole text: all statements or an error (42601 with a position; nothing runs if any part is
+// broken). An empty text gives one statement of kind empty. Invalid UTF-8 and NUL: 22021. Too long: 54000
+// (program_limit_exceeded).
 Result<std::vector<Statement>> parse(std::string_view text, const ParseLimits &limits = {});
 
 enum class Context : uint8_t { oneshot, session };
@@ -95,23 +100,23 @@ struct GuardPolicy {
     std::vector<std::string> staged_urls;
     // Macros that may be called: made by CREATE MACRO, their bodies judged then. Null: none beside the engine's own.
     std::function<bool(std::string_view folded_name)> is_macro;
-    // Whether a name that looks like a path (`data.csv`, `a/b`) is a table or view of the lake. Null: names that look like
-    // paths are refused where they are read. Names that do not look so are left to the catalog.
+    // Whether a name that looks like a path (`data.csv`, `a/b`) is a table or view of the lake. Null: names that look
+    // like paths are refused where they are read. Names that do not look so are left to the catalog.
     std::function<bool(const TableName &)> is_table;
 };
 
 // The guard: allow-list over the whole parse tree. Ok, or not_allowed with `rule`, `position` and what to do.
 // The text is parsed again inside, so that the verdict is on what will run and not on a summary of it.
-// A session command is judged by what it says and by the statement inside it (PREPARE, DECLARE). Positions count characters in
-// the original text, as parse()'s do.
+// A session command is judged by what it says and by the statement inside it (PREPARE, DECLARE). Positions count
+// characters in the original text, as parse()'s do.
 Status check(const Statement &statement, Context context, const GuardPolicy &policy);
 
-// check() of each statement, before the first runs. Macros that an earlier statement of the text makes may be called by later
-// ones.
+// check() of each statement, before the first runs. Macros that an earlier statement of the text makes may be called by
+// later ones.
 Status check_all(const std::vector<Statement> &statements, Context context, const GuardPolicy &policy);
 
-// 64-bit hash of the statement's shape: literals normalised, case of keywords and blanks ignored. Equal shapes share memory
-// of their size. Cheap enough for each statement (no parse).
+// 64-bit hash of the statement's shape: literals normalised, case of keywords and blanks ignored. Equal shapes share
+// memory of their size. Cheap enough for each statement (no parse).
 uint64_t fingerprint(std::string_view statement_text);
 
 }  // namespace roost::sql

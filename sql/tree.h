@@ -1,5 +1,5 @@
-// The parse tree of one statement, made by DuckDB's bare parser: no connection, no I/O, nothing evaluated. Immutable, so it
-// may be read from several threads. Only sql/ looks inside (walk.h).
+// The parse tree of one statement, made by DuckDB's bare parser: no connection, no I/O, nothing evaluated. Immutable,
+// so it may be read from several threads. Only sql/ looks inside (walk.h).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace roost::sql {
 
 class Tree {
 public:
-    // Parses `text`, which must be one statement without blanks or `;` after it. 42601 with a position when it is none (or
-    // more than one), 54001 when it is nested deeper than depth_max, 0A000 for what DuckDB's grammar knows but can't do.
-    // Positions are 1-based characters in `text`.
+    // Parses `text`, which must be one statement without blanks or `;` after it. 42601 with a position when it is none
+    // (or more than one), 54001 when it is nested deeper than depth_max, 0A000 for what DuckDB's grammar knows but
+    // can't do. Positions are 1-based characters in `text`.
     static Result<std::shared_ptr<const Tree>> parse(std::string_view text, uint32_t depth_max);
 
     ~Tree();
@@ -38,9 +38,5 @@ private:
     std::string text_;
     std::unique_ptr<Parsed> parsed_;
 };
-
-// Error 54001 when brackets nest deeper, or a chain of operators that DuckDB recurses over is longer, than depth_max. Looks at
-// tokens only: to be asked before anything recurses over the text.
-Status check_depth(std::string_view text, uint32_t depth_max);
 
 }  // namespace roost::sql

@@ -1,7 +1,7 @@
 #include "sql/walk.h"
 
-#include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -41,7 +41,8 @@ using Object = NameUse::Object;
 constexpr uint32_t tree_depth_max = 8'000;
 
 Status unknown_node(const char *what) {
-    return Status(Code::not_allowed, std::string("this kind of ") + what + " is not known here").with_rule("node:unknown");
+    return Status(Code::not_allowed, std::string("this kind of ") + what + " is not known here")
+        .with_rule("node:unknown");
 }
 
 class Walk {
@@ -77,7 +78,7 @@ private:
     Status merge(const duckdb::MergeIntoStatement &merge);
     Status set_info(const duckdb::UpdateSetInfo &info);
 
-    // Walks the CTEs and leaves their names in scope, until `scope_.resize(mark)`.
+    // Walks the CTEs and leaves their names in scope, until leave(mark).
     Status ctes(const duckdb::CommonTableExpressionMap &map);
     Status query(const duckdb::QueryNode &node);
     Status query_body(const duckdb::QueryNode &node);
@@ -110,7 +111,16 @@ private:
     Status name(std::string catalog, std::string schema, std::string table, Place place, Object object);
 
     Visitor &visitor_;
-    std::vector<std::string> scope_;  // CTE names in scope, folded
+    void enter(const std::string &cte) {
+        scope_.push_back(fold(cte));
+        names_.insert(scope_.back());
+    }
+    void leave(size_t mark) {
+        for (; scope_.size() > mark; scope_.pop_back()) names_.erase(names_.find(scope_.back()));
+    }
+
+    std::vector<std::string> scope_;              // CTE names in scope, folded, innermost last
+    std::unordered_multiset<std::string> names_;  // the same, for looking up
     uint32_t depth_ = 0;
 };
 
@@ -126,18 +136,30 @@ Status Walk::statement(const duckdb::SQLStatement &statement) {
     using duckdb::StatementType;
     ROOST_RETURN_IF_ERROR(visitor_.on_statement(statement));
     switch (statement.type) {
-        case StatementType::SELECT_STATEMENT: return query(*statement.Cast<duckdb::SelectStatement>().node);
-        case StatementType::INSERT_STATEMENT: return insert(statement.Cast<duckdb::InsertStatement>());
-        case StatementType::UPDATE_STATEMENT: return update(statement.Cast<duckdb::UpdateStatement>());
-        case StatementType::DELETE_STATEMENT: return remove(statement.Cast<duckdb::DeleteStatement>());
-        case StatementType::MERGE_INTO_STATEMENT: return merge(statement.Cast<duckdb::MergeIntoStatement>());
-        case StatementType::CREATE_STATEMENT: return create(*statement.Cast<duckdb::CreateStatement>().info);
-        case StatementType::ALTER_STATEMENT: return alter(*statement.Cast<duckdb::AlterStatement>().info);
-        case StatementType::DROP_STATEMENT: return drop(*statement.Cast<duckdb::DropStatement>().info);
-        case StatementType::COPY_STATEMENT: return copy(*statement.Cast<duckdb::CopyStatement>().info);
-        case StatementType::EXPLAIN_STATEMENT: return this->statement(*statement.Cast<duckdb::ExplainStatement>().stmt);
-        case StatementType::PREPARE_STATEMENT: return this->statement(*statement.Cast<duckdb::PrepareStatement>().statement);
-        case StatementType::EXECUTE_STATEMENT: return option_map(statement.Cast<duckdb::ExecuteStatement>().named_values);
+        case StatementType::SELECT_STATEMENT:
+            return query(*statement.Cast<duckdb::SelectStatement>().node);
+        case StatementType::INSERT_STATEMENT:
+            return insert(statement.Cast<duckdb::InsertStatement>());
+        case StatementType::UPDATE_STATEMENT:
+            return update(statement.Cast<duckdb::UpdateStatement>());
+        case StatementType::DELETE_STATEMENT:
+            return remove(statement.Cast<duckdb::DeleteStatement>());
+        case StatementType::MERGE_INTO_STATEMENT:
+            return merge(statement.Cast<duckdb::MergeIntoStatement>());
+        case StatementType::CREATE_STATEMENT:
+            return create(*statement.Cast<duckdb::CreateStatement>().info);
+        case StatementType::ALTER_STATEMENT:
+            return alter(*statement.Cast<duckdb::AlterStatement>().info);
+        case StatementType::DROP_STATEMENT:
+            return drop(*statement.Cast<duckdb::DropStatement>().info);
+        case StatementType::COPY_STATEMENT:
+            return copy(*statement.Cast<duckdb::CopyStatement>().info);
+        case StatementType::EXPLAIN_STATEMENT:
+            return this->statement(*statement.Cast<duckdb::ExplainStatement>().stmt);
+        case StatementType::PREPARE_STATEMENT:
+            return this->statement(*statement.Cast<duckdb::PrepareStatement>().statement);
+        case StatementType::EXECUTE_STATEMENT:
+            return option_map(statement.Cast<duckdb::ExecuteStatement>().named_values);
         case StatementType::MULTI_STATEMENT:
             for (const auto &part : statement.Cast<duckdb::MultiStatement>().statements) {
                 ROOST_RETURN_IF_ERROR(this->statement(*part));
@@ -148,8 +170,10 @@ Status Walk::statement(const duckdb::SQLStatement &statement) {
             if (set.set_type != duckdb::SetType::SET) return Status();
             return optional(static_cast<const duckdb::SetVariableStatement &>(set).value);
         }
-        case StatementType::CALL_STATEMENT: return optional(statement.Cast<duckdb::CallStatement>().function);
-        default: return Status();  // kinds without parts that we run; on_statement has seen them
+        case StatementType::CALL_STATEMENT:
+            return optional(statement.Cast<duckdb::CallStatement>().function);
+        default:
+            return Status();  // kinds without parts that we run; on_statement has seen them
     }
 }
 
@@ -167,7 +191,7 @@ Status Walk::insert(const duckdb::InsertStatement &insert) {
         if (insert.on_conflict_info->set_info) ROOST_RETURN_IF_ERROR(set_info(*insert.on_conflict_info->set_info));
     }
     ROOST_RETURN_IF_ERROR(list(insert.returning_list));
-    scope_.resize(mark);
+    leave(mark);
     return Status();
 }
 
@@ -183,7 +207,7 @@ Status Walk::update(const duckdb::UpdateStatement &update) {
     if (update.from_table) ROOST_RETURN_IF_ERROR(from(*update.from_table));
     if (update.set_info) ROOST_RETURN_IF_ERROR(set_info(*update.set_info));
     ROOST_RETURN_IF_ERROR(list(update.returning_list));
-    scope_.resize(mark);
+    leave(mark);
     return Status();
 }
 
@@ -194,7 +218,7 @@ Status Walk::remove(const duckdb::DeleteStatement &remove) {
     for (const auto &ref : remove.using_clauses) ROOST_RETURN_IF_ERROR(from(*ref));
     ROOST_RETURN_IF_ERROR(optional(remove.condition));
     ROOST_RETURN_IF_ERROR(list(remove.returning_list));
-    scope_.resize(mark);
+    leave(mark);
     return Status();
 }
 
@@ -212,7 +236,7 @@ Status Walk::merge(const duckdb::MergeIntoStatement &merge) {
         }
     }
     ROOST_RETURN_IF_ERROR(list(merge.returning_list));
-    scope_.resize(mark);
+    leave(mark);
     return Status();
 }
 
@@ -224,7 +248,8 @@ Status Walk::target(const duckdb::TableRef &ref) {
 
 Status Walk::create(const duckdb::CreateInfo &info) {
     switch (info.type) {
-        case duckdb::CatalogType::TABLE_ENTRY: return create_table(info.Cast<duckdb::CreateTableInfo>());
+        case duckdb::CatalogType::TABLE_ENTRY:
+            return create_table(info.Cast<duckdb::CreateTableInfo>());
         case duckdb::CatalogType::VIEW_ENTRY: {
             const auto &view = info.Cast<duckdb::CreateViewInfo>();
             ROOST_RETURN_IF_ERROR(name(info.catalog, info.schema, view.view_name, Place::define, Object::view));
@@ -234,8 +259,10 @@ Status Walk::create(const duckdb::CreateInfo &info) {
         case duckdb::CatalogType::SCHEMA_ENTRY:
             return name(info.catalog, info.schema, "", Place::define, Object::schema);
         case duckdb::CatalogType::MACRO_ENTRY:
-        case duckdb::CatalogType::TABLE_MACRO_ENTRY: return create_macro(info.Cast<duckdb::CreateMacroInfo>());
-        case duckdb::CatalogType::TYPE_ENTRY: return create_type(info.Cast<duckdb::CreateTypeInfo>());
+        case duckdb::CatalogType::TABLE_MACRO_ENTRY:
+            return create_macro(info.Cast<duckdb::CreateMacroInfo>());
+        case duckdb::CatalogType::TYPE_ENTRY:
+            return create_type(info.Cast<duckdb::CreateTypeInfo>());
         case duckdb::CatalogType::SEQUENCE_ENTRY:
             return name(info.catalog, info.schema, info.Cast<duckdb::CreateSequenceInfo>().name, Place::define,
                         Object::sequence);
@@ -245,7 +272,8 @@ Status Walk::create(const duckdb::CreateInfo &info) {
             ROOST_RETURN_IF_ERROR(list(index.parsed_expressions));
             return list(index.expressions);
         }
-        default: return Status();  // secrets and what else there is: on_statement judges by the type
+        default:
+            return Status();  // secrets and what else there is: on_statement judges by the type
     }
 }
 
@@ -268,13 +296,16 @@ Status Walk::column(const duckdb::ColumnDefinition &column) {
 Status Walk::constraint(const duckdb::Constraint &constraint) {
     switch (constraint.type) {
         case duckdb::ConstraintType::NOT_NULL:
-        case duckdb::ConstraintType::UNIQUE: return Status();
-        case duckdb::ConstraintType::CHECK: return optional(constraint.Cast<duckdb::CheckConstraint>().expression);
+        case duckdb::ConstraintType::UNIQUE:
+            return Status();
+        case duckdb::ConstraintType::CHECK:
+            return optional(constraint.Cast<duckdb::CheckConstraint>().expression);
         case duckdb::ConstraintType::FOREIGN_KEY: {
             const auto &info = constraint.Cast<duckdb::ForeignKeyConstraint>().info;
             return name("", info.schema, info.table, Place::read, Object::table);
         }
-        default: return unknown_node("constraint");
+        default:
+            return unknown_node("constraint");
     }
 }
 
@@ -313,8 +344,10 @@ Status Walk::alter(const duckdb::AlterInfo &info) {
         case duckdb::AlterType::SET_COMMENT:
         case duckdb::AlterType::SET_COLUMN_COMMENT:
             return name(info.catalog, info.schema, info.name, Place::define, Object::other);
-        case duckdb::AlterType::ALTER_DATABASE: return name(info.catalog, "", "", Place::define, Object::other);
-        default: return unknown_node("ALTER");
+        case duckdb::AlterType::ALTER_DATABASE:
+            return name(info.catalog, "", "", Place::define, Object::other);
+        default:
+            return unknown_node("ALTER");
     }
 }
 
@@ -329,38 +362,58 @@ Status Walk::alter_table(const duckdb::AlterTableInfo &info) {
         case AlterTableType::SET_COLUMN_COMMENT:
         case AlterTableType::REMOVE_FIELD:
         case AlterTableType::RENAME_FIELD:
-        case AlterTableType::RESET_TABLE_OPTIONS: return Status();
-        case AlterTableType::ADD_COLUMN: return column(static_cast<const duckdb::AddColumnInfo &>(info).new_column);
-        case AlterTableType::ADD_FIELD: return column(static_cast<const duckdb::AddFieldInfo &>(info).new_field);
+        case AlterTableType::RESET_TABLE_OPTIONS:
+            return Status();
+        case AlterTableType::ADD_COLUMN:
+            return column(static_cast<const duckdb::AddColumnInfo &>(info).new_column);
+        case AlterTableType::ADD_FIELD:
+            return column(static_cast<const duckdb::AddFieldInfo &>(info).new_field);
         case AlterTableType::ALTER_COLUMN_TYPE: {
             const auto &change = static_cast<const duckdb::ChangeColumnTypeInfo &>(info);
             ROOST_RETURN_IF_ERROR(type(change.target_type));
             return optional(change.expression);
         }
-        case AlterTableType::SET_DEFAULT: return optional(static_cast<const duckdb::SetDefaultInfo &>(info).expression);
+        case AlterTableType::SET_DEFAULT:
+            return optional(static_cast<const duckdb::SetDefaultInfo &>(info).expression);
         case AlterTableType::ADD_CONSTRAINT:
             return constraint(*static_cast<const duckdb::AddConstraintInfo &>(info).constraint);
         case AlterTableType::SET_PARTITIONED_BY:
             return list(static_cast<const duckdb::SetPartitionedByInfo &>(info).partition_keys);
-        case AlterTableType::SET_SORTED_BY: return orders(static_cast<const duckdb::SetSortedByInfo &>(info).orders);
+        case AlterTableType::SET_SORTED_BY:
+            return orders(static_cast<const duckdb::SetSortedByInfo &>(info).orders);
         case AlterTableType::SET_TABLE_OPTIONS:
             return option_map(static_cast<const duckdb::SetTableOptionsInfo &>(info).table_options);
-        default: return unknown_node("ALTER TABLE");
+        default:
+            return unknown_node("ALTER TABLE");
     }
 }
 
 Status Walk::drop(const duckdb::DropInfo &info) {
     Object object = Object::other;
     switch (info.type) {
-        case duckdb::CatalogType::TABLE_ENTRY: object = Object::table; break;
-        case duckdb::CatalogType::VIEW_ENTRY: object = Object::view; break;
-        case duckdb::CatalogType::SCHEMA_ENTRY: return name(info.catalog, info.name, "", Place::define, Object::schema);
-        case duckdb::CatalogType::INDEX_ENTRY: object = Object::index; break;
-        case duckdb::CatalogType::SEQUENCE_ENTRY: object = Object::sequence; break;
-        case duckdb::CatalogType::TYPE_ENTRY: object = Object::type; break;
+        case duckdb::CatalogType::TABLE_ENTRY:
+            object = Object::table;
+            break;
+        case duckdb::CatalogType::VIEW_ENTRY:
+            object = Object::view;
+            break;
+        case duckdb::CatalogType::SCHEMA_ENTRY:
+            return name(info.catalog, info.name, "", Place::define, Object::schema);
+        case duckdb::CatalogType::INDEX_ENTRY:
+            object = Object::index;
+            break;
+        case duckdb::CatalogType::SEQUENCE_ENTRY:
+            object = Object::sequence;
+            break;
+        case duckdb::CatalogType::TYPE_ENTRY:
+            object = Object::type;
+            break;
         case duckdb::CatalogType::MACRO_ENTRY:
-        case duckdb::CatalogType::TABLE_MACRO_ENTRY: object = Object::macro; break;
-        default: return Status();  // on_statement judges by the type
+        case duckdb::CatalogType::TABLE_MACRO_ENTRY:
+            object = Object::macro;
+            break;
+        default:
+            return Status();  // on_statement judges by the type
     }
     return name(info.catalog, info.schema, info.name, Place::define, object);
 }
@@ -376,13 +429,13 @@ Status Walk::copy(const duckdb::CopyInfo &info) {
     return option_map(info.parsed_options);
 }
 
-// A CTE's body sees the CTEs before it, not itself: `WITH orders AS (SELECT * FROM orders)` reads the table. A recursive one
-// names itself in its own node.
+// A CTE's body sees the CTEs before it, not itself: `WITH orders AS (SELECT * FROM orders)` reads the table. A
+// recursive one names itself in its own node.
 Status Walk::ctes(const duckdb::CommonTableExpressionMap &map) {
     for (const auto &entry : map.map) {
         ROOST_RETURN_IF_ERROR(list(entry.second->key_targets));
         if (entry.second->query) ROOST_RETURN_IF_ERROR(query(*entry.second->query->node));
-        scope_.push_back(fold(entry.first));
+        enter(entry.first);
     }
     return Status();
 }
@@ -394,34 +447,37 @@ Status Walk::query(const duckdb::QueryNode &node) {
     ROOST_RETURN_IF_ERROR(ctes(node.cte_map));
     ROOST_RETURN_IF_ERROR(query_body(node));
     for (const auto &entry : node.modifiers) ROOST_RETURN_IF_ERROR(modifier(*entry));
-    scope_.resize(mark);
+    leave(mark);
     return Status();
 }
 
 Status Walk::query_body(const duckdb::QueryNode &node) {
     switch (node.type) {
-        case duckdb::QueryNodeType::SELECT_NODE: return select(node.Cast<duckdb::SelectNode>());
+        case duckdb::QueryNodeType::SELECT_NODE:
+            return select(node.Cast<duckdb::SelectNode>());
         case duckdb::QueryNodeType::SET_OPERATION_NODE:
-            for (const auto &child : node.Cast<duckdb::SetOperationNode>().children) ROOST_RETURN_IF_ERROR(query(*child));
+            for (const auto &child : node.Cast<duckdb::SetOperationNode>().children)
+                ROOST_RETURN_IF_ERROR(query(*child));
             return Status();
         case duckdb::QueryNodeType::RECURSIVE_CTE_NODE: {
             const auto &recursive = node.Cast<duckdb::RecursiveCTENode>();
             ROOST_RETURN_IF_ERROR(list(recursive.key_targets));
             ROOST_RETURN_IF_ERROR(query(*recursive.left));
-            scope_.push_back(fold(recursive.ctename));
+            enter(recursive.ctename);
             ROOST_RETURN_IF_ERROR(query(*recursive.right));
-            scope_.pop_back();
+            leave(scope_.size() - 1);
             return Status();
         }
         case duckdb::QueryNodeType::CTE_NODE: {
             const auto &cte = node.Cast<duckdb::CTENode>();
             ROOST_RETURN_IF_ERROR(query(*cte.query));
-            scope_.push_back(fold(cte.ctename));
+            enter(cte.ctename);
             ROOST_RETURN_IF_ERROR(query(*cte.child));
-            scope_.pop_back();
+            leave(scope_.size() - 1);
             return Status();
         }
-        default: return unknown_node("query");
+        default:
+            return unknown_node("query");
     }
 }
 
@@ -447,10 +503,12 @@ Status Walk::modifier(const duckdb::ResultModifier &modifier) {
             ROOST_RETURN_IF_ERROR(optional(limit.limit));
             return optional(limit.offset);
         }
-        case duckdb::ResultModifierType::ORDER_MODIFIER: return orders(modifier.Cast<duckdb::OrderModifier>().orders);
+        case duckdb::ResultModifierType::ORDER_MODIFIER:
+            return orders(modifier.Cast<duckdb::OrderModifier>().orders);
         case duckdb::ResultModifierType::DISTINCT_MODIFIER:
             return list(modifier.Cast<duckdb::DistinctModifier>().distinct_on_targets);
-        default: return unknown_node("modifier");
+        default:
+            return unknown_node("modifier");
     }
 }
 
@@ -458,12 +516,18 @@ Status Walk::from(const duckdb::TableRef &ref) {
     const Level level(depth_);
     if (depth_ > tree_depth_max) return unknown_node("nesting");
     switch (ref.type) {
-        case duckdb::TableReferenceType::EMPTY_FROM: return Status();
-        case duckdb::TableReferenceType::BASE_TABLE: return base_table(ref.Cast<duckdb::BaseTableRef>(), Place::read);
-        case duckdb::TableReferenceType::SUBQUERY: return query(*ref.Cast<duckdb::SubqueryRef>().subquery->node);
-        case duckdb::TableReferenceType::TABLE_FUNCTION: return table_function(ref.Cast<duckdb::TableFunctionRef>());
-        case duckdb::TableReferenceType::PIVOT: return pivot(ref.Cast<duckdb::PivotRef>());
-        case duckdb::TableReferenceType::SHOW_REF: return show(ref.Cast<duckdb::ShowRef>());
+        case duckdb::TableReferenceType::EMPTY_FROM:
+            return Status();
+        case duckdb::TableReferenceType::BASE_TABLE:
+            return base_table(ref.Cast<duckdb::BaseTableRef>(), Place::read);
+        case duckdb::TableReferenceType::SUBQUERY:
+            return query(*ref.Cast<duckdb::SubqueryRef>().subquery->node);
+        case duckdb::TableReferenceType::TABLE_FUNCTION:
+            return table_function(ref.Cast<duckdb::TableFunctionRef>());
+        case duckdb::TableReferenceType::PIVOT:
+            return pivot(ref.Cast<duckdb::PivotRef>());
+        case duckdb::TableReferenceType::SHOW_REF:
+            return show(ref.Cast<duckdb::ShowRef>());
         case duckdb::TableReferenceType::EXPRESSION_LIST:
             for (const auto &row : ref.Cast<duckdb::ExpressionListRef>().values) ROOST_RETURN_IF_ERROR(list(row));
             return Status();
@@ -474,7 +538,8 @@ Status Walk::from(const duckdb::TableRef &ref) {
             ROOST_RETURN_IF_ERROR(list(join.duplicate_eliminated_columns));
             return optional(join.condition);
         }
-        default: return unknown_node("FROM item");
+        default:
+            return unknown_node("FROM item");
     }
 }
 
@@ -485,10 +550,7 @@ Status Walk::base_table(const duckdb::BaseTableRef &ref, Place place) {
         ROOST_RETURN_IF_ERROR(optional(at.ExpressionMutable()));
     }
     if (place == Place::read && ref.catalog_name.empty() && ref.schema_name.empty()) {
-        const std::string folded = fold(ref.table_name);
-        for (const std::string &cte : scope_) {
-            if (cte == folded) return Status();
-        }
+        if (names_.count(fold(ref.table_name)) != 0) return Status();
     }
     NameUse use;
     use.name = TableName{ref.catalog_name, ref.schema_name, ref.table_name};
@@ -543,7 +605,8 @@ Status Walk::expression_children(const duckdb::ParsedExpression &expression) {
         case ExpressionClass::CONSTANT:
         case ExpressionClass::DEFAULT:
         case ExpressionClass::PARAMETER:
-        case ExpressionClass::POSITIONAL_REFERENCE: return Status();
+        case ExpressionClass::POSITIONAL_REFERENCE:
+            return Status();
         case ExpressionClass::BETWEEN: {
             const auto &between = expression.Cast<duckdb::BetweenExpression>();
             ROOST_RETURN_IF_ERROR(optional(between.input));
@@ -563,22 +626,27 @@ Status Walk::expression_children(const duckdb::ParsedExpression &expression) {
             ROOST_RETURN_IF_ERROR(type(cast.cast_type));
             return optional(cast.child);
         }
-        case ExpressionClass::COLLATE: return optional(expression.Cast<duckdb::CollateExpression>().child);
+        case ExpressionClass::COLLATE:
+            return optional(expression.Cast<duckdb::CollateExpression>().child);
         case ExpressionClass::COMPARISON: {
             const auto &comparison = expression.Cast<duckdb::ComparisonExpression>();
             ROOST_RETURN_IF_ERROR(optional(comparison.left));
             return optional(comparison.right);
         }
-        case ExpressionClass::CONJUNCTION: return list(expression.Cast<duckdb::ConjunctionExpression>().children);
-        case ExpressionClass::FUNCTION: return function(expression.Cast<duckdb::FunctionExpression>(), false);
+        case ExpressionClass::CONJUNCTION:
+            return list(expression.Cast<duckdb::ConjunctionExpression>().children);
+        case ExpressionClass::FUNCTION:
+            return function(expression.Cast<duckdb::FunctionExpression>(), false);
         case ExpressionClass::LAMBDA: {
             const auto &lambda = expression.Cast<duckdb::LambdaExpression>();
             ROOST_RETURN_IF_ERROR(optional(lambda.lhs));
             ROOST_RETURN_IF_ERROR(optional(lambda.copied_expr));
             return optional(lambda.expr);
         }
-        case ExpressionClass::OPERATOR: return list(expression.Cast<duckdb::OperatorExpression>().children);
-        case ExpressionClass::STAR: return star(expression.Cast<duckdb::StarExpression>());
+        case ExpressionClass::OPERATOR:
+            return list(expression.Cast<duckdb::OperatorExpression>().children);
+        case ExpressionClass::STAR:
+            return star(expression.Cast<duckdb::StarExpression>());
         case ExpressionClass::SUBQUERY: {
             const auto &subquery = expression.Cast<duckdb::SubqueryExpression>();
             ROOST_RETURN_IF_ERROR(optional(subquery.child));
@@ -589,8 +657,10 @@ Status Walk::expression_children(const duckdb::ParsedExpression &expression) {
             ROOST_RETURN_IF_ERROR(visitor_.on_type(type));
             return list(type.GetChildren());
         }
-        case ExpressionClass::WINDOW: return window(expression.Cast<duckdb::WindowExpression>());
-        default: return unknown_node("expression");
+        case ExpressionClass::WINDOW:
+            return window(expression.Cast<duckdb::WindowExpression>());
+        default:
+            return unknown_node("expression");
     }
 }
 
@@ -619,7 +689,8 @@ Status Walk::star(const duckdb::StarExpression &star) {
     return optional(star.expr);
 }
 
-// A type as written holds an expression until it is bound; any other type is DuckDB's own and holds nothing of the caller's.
+// A type as written holds an expression until it is bound; any other type is DuckDB's own and holds nothing of the
+// caller's.
 Status Walk::type(const duckdb::LogicalType &type) {
     if (type.id() != duckdb::LogicalTypeId::UNBOUND || !type.AuxInfo()) return Status();
     return optional(duckdb::UnboundType::GetTypeExpression(type));

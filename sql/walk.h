@@ -1,7 +1,8 @@
-// Visits every node of a parse tree: queries with their CTEs, FROM items, expressions wherever the grammar lets them stand
-// (defaults, CHECKs, frames, AT clauses, RETURNING, COPY options, types…), and the names of what they touch. A node kind that
-// the walk does not know ends it with an error, so a visitor that judges can rely on having seen everything.
-// DuckDB's own iterators leave out frames of views, AT clauses, types, SHOW bodies and most statements: hence this.
+// Visits every node of a parse tree: queries with their CTEs, FROM items, expressions wherever the grammar lets them
+// stand (defaults, CHECKs, frames, AT clauses, RETURNING, COPY options, types…), and the names of what they touch. A
+// node kind that the walk does not know ends it with an error, so a visitor that judges can rely on having seen
+// everything. DuckDB's own iterators leave out frames of views, AT clauses, types, SHOW bodies and most statements:
+// hence this.
 #pragma once
 
 #include <cstdint>
