@@ -166,7 +166,7 @@ Task<HttpResponse> Api::explain_route(Call &call) {
     const auto sql = decode_sql(*body);
     if (!sql.ok()) co_return error_response(sql.status());
     const auto explained = service_.explain_route(call.who, call.args[0], *sql);
-    if (!explained.ok()) co_return error_response(explained.status());
+    if (!explained.ok()) co_return error_response(as_oneshot(explained.status()));
     co_return json_response(200, route_object(*explained));
 }
 

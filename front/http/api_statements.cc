@@ -19,14 +19,6 @@ Result<Uuid> statement_id(const Call &call) {
     return *id;
 }
 
-// What the guard refuses has its own code outside of sessions.
-Status as_oneshot(Status error) {
-    if (error.code() == Code::not_allowed && error.error().name.empty()) {
-        return std::move(error).with_name("sql_not_allowed");
-    }
-    return error;
-}
-
 // The frames of a kept result as a response body. Dropping it drops the stream, which stops the work on the node.
 class ArrowSource final : public net::HttpBodySource {
 public:

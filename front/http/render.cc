@@ -107,6 +107,11 @@ net::HttpResponse json_response(int status, std::string body) {
     return response;
 }
 
+Status as_oneshot(Status error) {
+    if (error.code() != Code::not_allowed || !error.error().name.empty()) return error;
+    return std::move(error).with_name("sql_not_allowed");
+}
+
 int http_status(const Status &error) {
     const std::string_view name = error.name();
     if (name == "bad_request") return 400;

@@ -17,6 +17,8 @@ net::HttpResponse json_response(int status, std::string body);
 // The error envelope. 503 and 429 carry Retry-After, 401 WWW-Authenticate.
 net::HttpResponse error_response(const Status &error);
 net::HttpResponse error_response(int http_status, std::string_view name, std::string_view message);
+// What the guard refuses has a code of its own outside of sessions.
+Status as_oneshot(Status error);
 // The HTTP status an error is answered with.
 int http_status(const Status &error);
 
