@@ -71,7 +71,6 @@ pg::Options pg_options(const config::Settings &settings) {
     options.address = settings.pg.host;
     options.port = settings.pg.port;
     options.connections_max = settings.gateway_connections_max;
-    options.idle_write_transaction_max_ms = settings.idle_transaction_timeout_ms;
     return options;
 }
 
