@@ -100,6 +100,28 @@ void bind_all(Query &query, const std::vector<ListQuery::Value> &values) {
     }
 }
 
+Result<StatementPage> read_page(Db &db, const StatementFilter &filter, const ListQuery &list, size_t max_bytes) {
+    Query numbers(db, list.sql);
+    bind_all(numbers, list.values);
+    ROOST_ASSIGN_OR_RETURN(const auto found, read_all<int64_t>(numbers, [](Query &row) { return row.integer(); }));
+    StatementPage page;
+    size_t bytes = 0;
+    for (const int64_t number : found) {
+        if (page.items.size() == page_limit(filter) || bytes >= max_bytes) {
+            page.has_more = true;
+            page.cursor = cursor_after(filter, page.items.back());
+            return page;
+        }
+        Query query(db, "SELECT " + std::string(record_columns()) + " FROM statements WHERE seq = ?");
+        query.bind(number);
+        if (query.step()) page.items.push_back(read_record(query));
+        if (!query.status().ok()) return query.status();
+        if (page.items.empty()) return Status(Code::data_loss, "an index of the history names a row that is not there");
+        bytes += record_bytes(page.items.back());
+    }
+    return page;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string &path, const SqliteStoreOptions &options) {
@@ -277,28 +299,20 @@ Result<std::optional<StatementRecord>> SqliteStore::find_statement(const Uuid &i
 
 Result<StatementPage> SqliteStore::list_statements(const StatementFilter &filter) {
     ROOST_ASSIGN_OR_RETURN(const ListQuery list, build_list_query(filter, clock_.wall_us()));
-    const uint32_t limit = page_limit(filter);
+    writer_.settle(options_.settle_max_ms);
     const MutexLock lock(lists_.mutex);
-    lists_.db->set_deadline_us(clock_.monotonic_us() + options_.list_timeout_ms * 1000);
-    Query query(*lists_.db, list.sql);
-    bind_all(query, list.values);
-    StatementPage page;
-    size_t bytes = 0;
-    while (query.step()) {
-        if (page.items.size() == limit || (bytes >= options_.page_max_bytes)) {
-            page.has_more = true;
-            page.cursor = cursor_after(filter, page.items.back());
-            return page;
-        }
-        page.items.push_back(read_record(query));
-        bytes += record_bytes(page.items.back());
-    }
-    if (query.status().code() == Code::timeout) {
+    Db &db = *lists_.db;
+    db.set_deadline_us(clock_.monotonic_us() + options_.list_timeout_ms * 1000);
+    // One snapshot for the row numbers and the rows.
+    ROOST_RETURN_IF_ERROR(db.execute("BEGIN"));
+    Result<StatementPage> page = read_page(db, filter, list, options_.page_max_bytes);
+    // It has read only, so how it ends makes no difference.
+    (void)db.execute("ROLLBACK");
+    if (page.status().code() == Code::timeout) {
         return Status(Code::timeout,
                       "the history is too long to search in " + std::to_string(options_.list_timeout_ms) + " ms")
             .with_hint("narrow it down with since, until or session_id");
     }
-    if (!query.status().ok()) return query.status();
     return page;
 }
 

@@ -23,6 +23,8 @@ struct SqliteStoreOptions {
     // A page of the history ends here, whatever its limit of rows: texts may be 16 MiB each.
     size_t page_max_bytes = 32U << 20;
     int64_t list_timeout_ms = 10'000;
+    // A listing waits this long for records that are queued, so that what has just ended is in it.
+    int64_t settle_max_ms = 500;
 };
 
 class SqliteStore final : public Store {

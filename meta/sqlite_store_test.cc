@@ -282,6 +282,36 @@ TEST_F(StoreTest, durable_is_called_once_for_each_record_in_order_and_after_the_
     EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
+TEST_F(StoreTest, a_listing_shows_what_was_recorded_before_it) {
+    const auto store = open();
+    for (int i = 0; i < 50; ++i) {
+        const StatementRecord record = make_record(i);
+        put(*store, record);
+        const auto page = store->list_statements({.limit = 1});
+        ASSERT_TRUE(page.ok());
+        ASSERT_EQ(page->items.at(0).id, record.id);
+    }
+}
+
+TEST_F(StoreTest, records_that_nobody_waits_for_share_a_commit) {
+    SqliteStoreOptions options;
+    options.writer.gather_ms = 60'000;
+    const auto store = open(options);
+    std::vector<Uuid> ids;
+    for (int i = 0; i < 10; ++i) {
+        ids.push_back(make_record(i).id);
+        StatementRecord record = make_record(i);
+        record.id = ids.back();
+        put(*store, record);
+    }
+    EXPECT_FALSE(store->find_statement(ids[0])->has_value()) << "still gathering";
+    // One that somebody waits for takes the others along.
+    std::promise<void> done;
+    store->record_statement(make_record(10), [&](const Status &) { done.set_value(); });
+    done.get_future().wait();
+    for (const Uuid &id : ids) EXPECT_TRUE(store->find_statement(id)->has_value());
+}
+
 TEST_F(StoreTest, unfinished_statements_are_those_queued_or_running) {
     const auto store = open();
     std::vector<Uuid> expected;

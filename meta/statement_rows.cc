@@ -187,7 +187,7 @@ Result<ListQuery> build_list_query(const StatementFilter &filter, int64_t now_us
                       "more than " + std::to_string(kFilterValuesMax) + " values for one filter");
     }
     ListQuery query;
-    query.sql = "SELECT " + std::string(record_columns()) + " FROM statements";
+    query.sql = "SELECT seq FROM statements";
     Conditions where(query);
     where.add_id("workspace", filter.workspace);
     where.add_id("session", filter.session);

@@ -24,7 +24,8 @@ StatementRecord read_record(Query &query);
 // Bytes that the record takes in memory, about.
 size_t record_bytes(const StatementRecord &record);
 
-// A listing as SQL with its values in order.
+// A listing as SQL with its values in order. It gives the row numbers alone: sorting whole records, texts and all, took
+// three times as long, and a page of long texts would not fit in memory.
 struct ListQuery {
     using Value = std::variant<int64_t, std::string, Uuid>;
     std::string sql;

@@ -70,7 +70,11 @@ void MetaWriter::push(Item item) {
                                .with_hint("run it again in a moment; is the disk of the meta store slow or full?")
                                .with_retryable(true);
         }
-        wake = queue_.empty();
+        const bool first_urgent = item.urgent() && urgent_ == 0;
+        const bool large =
+            queued_bytes_ < limits_.batch_max_bytes && queued_bytes_ + item.bytes >= limits_.batch_max_bytes;
+        wake = queue_.empty() || first_urgent || large;
+        urgent_ += item.urgent() ? 1 : 0;
         queued_bytes_ += item.bytes;
         queue_.push_back(std::move(item));
     }
@@ -85,7 +89,9 @@ void MetaWriter::record(StatementRecord record, std::function<void(Status)> dura
     push(std::move(item));
 }
 
-Status MetaWriter::run(std::function<Status(Db &)> work) {
+Status MetaWriter::run(std::function<Status(Db &)> work) { return run_within(std::move(work), limits_.wait_max_ms); }
+
+Status MetaWriter::run_within(std::function<Status(Db &)> work, int64_t wait_max_ms) {
     const auto wait = std::make_shared<Wait>();
     Item item;
     item.work = std::move(work);
@@ -95,7 +101,7 @@ Status MetaWriter::run(std::function<Status(Db &)> work) {
         wait->ready.notify_one();
     };
     push(std::move(item));
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits_.wait_max_ms);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_max_ms);
     const MutexLock lock(wait->mutex);
     while (!wait->outcome) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
@@ -104,6 +110,11 @@ Status MetaWriter::run(std::function<Status(Db &)> work) {
         wait->ready.wait_for(wait->mutex, left);
     }
     return *wait->outcome;
+}
+
+void MetaWriter::settle(int64_t wait_max_ms) {
+    // On an error the reader sees what is there.
+    (void)run_within([](Db &) { return Status(); }, wait_max_ms);
 }
 
 Status MetaWriter::flush() {
@@ -116,9 +127,17 @@ bool MetaWriter::next_batch(std::vector<Item> &batch) {
     batch.clear();
     const MutexLock lock(mutex_);
     while (queue_.empty() && !stopping_) filled_.wait(mutex_);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits_.gather_ms);
+    while (!stopping_ && urgent_ == 0 && queue_.size() < limits_.batch_max_records &&
+           queued_bytes_ < limits_.batch_max_bytes) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+        if (left.count() <= 0) break;
+        filled_.wait_for(mutex_, left);
+    }
     size_t bytes = 0;
     while (!queue_.empty() && batch.size() < limits_.batch_max_records && bytes < limits_.batch_max_bytes) {
         bytes += queue_.front().bytes;
+        urgent_ -= queue_.front().urgent() ? 1 : 0;
         batch.push_back(std::move(queue_.front()));
         queue_.pop_front();
     }
