@@ -58,11 +58,10 @@ Result<int> take_lock(const PoolPaths &paths) {
 
 // A run that was killed leaves these; they name processes and ports that are gone.
 Status remove_stale(const PoolPaths &paths) {
-    std::error_code failed;
-    fs::remove(paths.ready(), failed);
-    if (!failed) fs::remove_all(paths.run(), failed);
-    if (failed) return errno_status("clean up", paths.run(), failed.value());
-    for (const char *name : {"/run", "/log", "/nodes"}) ROOST_RETURN_IF_ERROR(make_directory(paths.dir + name));
+    for (const std::string &path : {paths.ready(), paths.run(), paths.socket()}) {
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_status("remove", path, errno);
+    }
+    for (const char *name : {"/log", "/nodes"}) ROOST_RETURN_IF_ERROR(make_directory(paths.dir + name));
     return {};
 }
 

@@ -24,10 +24,8 @@ struct PoolPaths {
     std::string passfile() const { return dir + "/pgpass"; }
     std::string join_token() const { return dir + "/join-token"; }
     std::string ready() const { return dir + "/ready.json"; }
-    std::string run() const { return dir + "/run"; }
-    std::string settings() const { return dir + "/run/settings.toml"; }
-    std::string ports() const { return dir + "/run/ports.json"; }
-    std::string socket() const { return dir + "/run/gateway.sock"; }
+    std::string run() const { return dir + "/run.json"; }
+    std::string socket() const { return dir + "/gateway.sock"; }
     std::string log(const std::string &name) const { return dir + "/log/" + name + ".log"; }
     std::string node(unsigned index) const { return dir + "/nodes/" + std::to_string(index); }
 };

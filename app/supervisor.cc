@@ -327,9 +327,10 @@ void Supervisor::announce() {
 
 void Supervisor::on_exit(KeptProcess &process, int wait_status) {
     const std::string how = describe_exit(wait_status);
-    log_.write(stop_has_begun() ? obs::Level::info : obs::Level::warn, "exited",
-               {{"process", process.name()}, {"pid", process.pid()}, {"how", how}});
     const bool succeeded = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+    const bool expected = stop_has_begun() || (succeeded && &process == &fill_);
+    log_.write(expected ? obs::Level::info : obs::Level::warn, "exited",
+               {{"process", process.name()}, {"pid", process.pid()}, {"how", how}});
     process.exited(clock_.monotonic_ms());
     if (stop_has_begun()) return process.stay_down();
     if (&process == &fill_) {
