@@ -25,8 +25,11 @@ namespace roost {
 namespace {
 
 constexpr duckdb::idx_t kBatchRows = 65'536;
-// Batches of wide rows are cut by size: clients hold one batch at a time, and its string offsets have 32 bits.
-constexpr uint64_t kBatchBytes = 8 << 20;
+// Batches are cut by size as well: clients hold one at a time, string offsets have 32 bits, and memory of this size is
+// reused from batch to batch instead of being mapped anew.
+constexpr uint64_t kBatchBytes = 1 << 20;
+// More than a message's own fields take.
+constexpr size_t kMessageBytes = 16 << 10;
 
 using duckdb::LogicalTypeId;
 
@@ -123,7 +126,7 @@ public:
         properties_.time_zone = schema.time_zone.empty() ? "UTC" : schema.time_zone;
         properties_.client_context = &context;
         const bool zoned = std::any_of(schema.types.begin(), schema.types.end(), shows_time_zone);
-        auto zone = zoned ? ZoneOffsets::make(properties_.time_zone, *context.db) : ZoneOffsets::utc();
+        auto zone = zoned ? ZoneOffsets::make(properties_.time_zone, context) : ZoneOffsets::utc();
         if (!zone.ok()) throw duckdb::InvalidInputException(zone.status().message());
         zone_ = std::move(zone).value();
         for (size_t i = 0; i < schema.types.size(); ++i) add_column(i, schema.types[i]);
@@ -138,7 +141,7 @@ public:
             if (from == 0) ROOST_RETURN_IF_ERROR(convert(chunk));
             const uint64_t bytes_a_row = chunk_bytes / std::max<uint64_t>(chunk.size(), 1) + 1;
             while (from < chunk.size()) {
-                if (!appender_) make_appender();
+                if (!appender_) make_appender(bytes_a_row);
                 const uint64_t room_rows = std::max<uint64_t>(1, (kBatchBytes - pending_bytes_) / bytes_a_row);
                 const uint64_t to =
                     std::min({uint64_t{chunk.size()}, from + room_rows, from + kBatchRows - appender_->RowCount()});
@@ -284,10 +287,14 @@ private:
         return {};
     }
 
-    void make_appender() {
+    void make_appender(uint64_t bytes_a_row) {
         pending_bytes_ = 0;
+        // Room for the whole batch at once, if it is to be a full one: a first, partial chunk tells nothing.
+        const uint64_t rows = converted_.size() < STANDARD_VECTOR_SIZE
+                                  ? converted_.size()
+                                  : std::min(kBatchBytes / bytes_a_row + 1, kBatchRows);
         appender_ = std::make_unique<duckdb::ArrowAppender>(
-            types_, STANDARD_VECTOR_SIZE, properties_,
+            types_, rows, properties_,
             duckdb::unordered_map<duckdb::idx_t, const duckdb::shared_ptr<duckdb::ArrowTypeExtensionData>>());
     }
 
@@ -302,9 +309,12 @@ private:
             if (!finished.ok()) return status_of(finished.status());
             columns[uuids.column] = arrow::ExtensionType::WrapArray(arrow::extension::uuid(), *finished);
         }
+        const auto whole = arrow::RecordBatch::Make(schema_, (*batch)->num_rows(), std::move(columns));
+        int64_t size = 0;
+        ROOST_RETURN_IF_ERROR(status_of(arrow::ipc::GetRecordBatchSize(*whole, &size)));
+        out.reserve(out.size() + static_cast<size_t>(size) + kMessageBytes);
         output_->point_to(&out);
-        return status_of(
-            writer_->WriteRecordBatch(*arrow::RecordBatch::Make(schema_, (*batch)->num_rows(), std::move(columns))));
+        return status_of(writer_->WriteRecordBatch(*whole));
     }
 
     std::vector<std::string> names_;

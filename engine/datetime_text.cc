@@ -25,7 +25,7 @@ public:
     explicit Scanner(std::string_view text) : text_(text) {}
     bool at_end() const { return at_ == text_.size(); }
     char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-    size_t position() const { return at_; }
+    char previous() const { return at_ > 0 ? text_[at_ - 1] : '\0'; }
     void skip(size_t count = 1) { at_ += count; }
     void skip_spaces() {
         while (!at_end() && is_space(peek())) ++at_;
@@ -173,9 +173,10 @@ private:
     void zone_and_era() {
         for (int parts = 0; parts < 3 && !in_.at_end(); ++parts) {
             in_.skip_spaces();
+            const bool attached = !is_space(in_.previous());
             if (in_.peek() == '+' || in_.peek() == '-') {
                 numeric_zone();
-            } else if (is_letter(in_.peek())) {
+            } else if (is_letter(in_.peek()) && (!attached || out_.has_time)) {
                 name_or_era();
             } else {
                 return;

@@ -1,5 +1,7 @@
 #include "engine/json_encoder.h"
 
+#include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/test_rows.h"
@@ -8,7 +10,7 @@ namespace roost {
 namespace {
 
 std::string page(const TestRows &rows, const std::string &zone, TestDb &db) {
-    auto offsets = ZoneOffsets::make(zone, *db.context().db);
+    auto offsets = ZoneOffsets::make(zone, db.context());
     EXPECT_TRUE(offsets.ok());
     JsonPageEncoder encoder(rows.names, rows.types, std::move(*offsets));
     std::string out = "[";

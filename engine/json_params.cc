@@ -64,6 +64,8 @@ Result<Value> untyped(std::string_view text, const ParamText &texts) {
 
 Result<LogicalType> parse_type(std::string_view text) {
     if (text.size() > kMaxTypeBytes) return bad("the type's name is too long").with_sqlstate("42704");
+    // Known to the catalog only, which is not asked here.
+    if (duckdb::StringUtil::CIEquals(std::string(text), LogicalType::JSON_TYPE_NAME)) return LogicalType::JSON();
     try {
         LogicalType type = duckdb::UnboundType::TryParseAndDefaultBind(std::string(text));
         const bool usable = type.id() != LogicalTypeId::INVALID && type.id() != LogicalTypeId::UNBOUND &&

@@ -549,7 +549,7 @@ Result<Value> ParamText::parse_timestamptz(const DateTimeText &parts, std::strin
     if (!context_) return value;
     Value zoned;
     std::string message;
-    if (!value.TryCastAs(*context_, LogicalType::TIMESTAMP_TZ, zoned, &message)) {
+    if (!value.TryCastAs(*context_, LogicalType::TIMESTAMP_TZ, zoned, &message) || zoned.IsNull()) {
         return fault_status(TextFault::syntax, "timestamp with time zone", text);
     }
     return zoned;

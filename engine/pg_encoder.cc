@@ -121,7 +121,7 @@ Result<std::unique_ptr<PgRowEncoder>> PgRowEncoder::make(std::vector<duckdb::Log
     try {
         auto zone = ZoneOffsets::utc();
         if (std::any_of(types.begin(), types.end(), shows_time_zone)) {
-            ROOST_ASSIGN_OR_RETURN(zone, ZoneOffsets::make(time_zone, *context.db));
+            ROOST_ASSIGN_OR_RETURN(zone, ZoneOffsets::make(time_zone, context));
         }
         return std::unique_ptr<PgRowEncoder>(std::make_unique<RowEncoder>(types, formats, std::move(zone)));
     } catch (const std::exception &e) {

@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include <random>
 
 #include "engine/test_rows.h"

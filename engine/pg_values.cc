@@ -155,7 +155,8 @@ Elements elements_of(const VectorView &view, idx_t row) {
 // {1,NULL,"a b"}
 class ArrayTextWriter final : public ValueWriter {
 public:
-    explicit ArrayTextWriter(std::unique_ptr<ValueWriter> element) : element_(std::move(element)) {}
+    // `plain`: the element's text never holds what must be quoted.
+    ArrayTextWriter(std::unique_ptr<ValueWriter> element, bool plain) : element_(std::move(element)), plain_(plain) {}
     void append(const VectorView &view, idx_t row, std::string &out) const override {
         const auto [child, begin, count] = elements_of(view, row);
         out += '{';
@@ -167,14 +168,15 @@ public:
             }
             const size_t start = out.size();
             element_->append(child, i, out);
-            if (needs_quotes(std::string_view(out).substr(start))) quote_from(out, start);
+            if (!plain_ && needs_quotes(std::string_view(out).substr(start))) quote_from(out, start);
         }
         out += '}';
     }
 
 private:
     static bool needs_quotes(std::string_view text) {
-        if (text.empty() || duckdb::StringUtil::CIEquals(std::string(text.substr(0, 5)), "null")) return true;
+        if (text.empty()) return true;
+        if (text.size() == 4 && duckdb::StringUtil::CIEquals(std::string(text), "null")) return true;
         return text.find_first_of("{},\"\\ \t\n\r\v\f") != std::string_view::npos;
     }
     static void quote_from(std::string &out, size_t start) {
@@ -188,6 +190,7 @@ private:
         out += '"';
     }
     std::unique_ptr<ValueWriter> element_;
+    bool plain_;
 };
 
 // ndim, has-null flag, element oid, then per dimension length and lower bound, then the elements with their lengths.
@@ -234,7 +237,12 @@ std::unique_ptr<ValueWriter> make_pg_text_writer(const LogicalType &type, ZoneOf
     const auto take = [&](auto format) { writer = std::make_unique<FixedWriter<decltype(format)>>(format); };
     if (scalar_text::visit_type(type, zone, take)) return writer;
     if (is_pg_json(type)) return make_json_writer(type, JsonDialect::postgres, zone);
-    if (is_pg_array(type)) return std::make_unique<ArrayTextWriter>(make_pg_text_writer(element_type(type), zone));
+    if (is_pg_array(type)) {
+        const auto &element = element_type(type);
+        const bool plain =
+            element.IsNumeric() || element.id() == LogicalTypeId::BOOLEAN || element.id() == LogicalTypeId::UUID;
+        return std::make_unique<ArrayTextWriter>(make_pg_text_writer(element, zone), plain);
+    }
     switch (type.id()) {
         case LogicalTypeId::VARCHAR:
         case LogicalTypeId::CHAR:

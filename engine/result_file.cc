@@ -56,9 +56,11 @@ std::string_view view_of(duckdb::MemoryStream &stream) {
 
 // Runs `read` on a deserializer over `bytes`; DuckDB's exceptions become data_loss.
 template <class Read>
-Status deserialize(std::string &bytes, Read &&read) {
+Status deserialize(std::string_view bytes, Read &&read) {
     try {
-        duckdb::MemoryStream stream(reinterpret_cast<duckdb::data_ptr_t>(bytes.data()), bytes.size());
+        // The stream takes memory to write as well; it is only read here.
+        auto *data = reinterpret_cast<duckdb::data_ptr_t>(const_cast<char *>(bytes.data()));
+        duckdb::MemoryStream stream(data, bytes.size());
         duckdb::BinaryDeserializer deserializer(stream);
         read(deserializer);
         if (stream.GetPosition() != bytes.size()) return broken("bytes left over");
@@ -265,16 +267,15 @@ uint64_t ResultFile::chunk_of(uint64_t row) const {
     return static_cast<uint64_t>(after - index_.begin()) - 1;
 }
 
-Status ResultFile::read(uint64_t chunk, duckdb::DataChunk &out) const {
-    std::string record;
+Status ResultFile::read(uint64_t chunk, duckdb::DataChunk &out, std::string &buffer) const {
     const uint64_t size = chunk_bytes(chunk);
     if (size > kMaxChunkBytes) return broken("a chunk does not fit");
-    ROOST_RETURN_IF_ERROR(read_at(index_[chunk].offset, kRecordPrefixBytes + size, record));
-    Reader in(record);
+    ROOST_RETURN_IF_ERROR(read_at(index_[chunk].offset, kRecordPrefixBytes + size, buffer));
+    Reader in(buffer);
     const auto stored_size = in.get<uint32_t>();
     const auto stored_rows = in.get<uint32_t>();
     const auto sum = in.get<uint64_t>();
-    std::string payload(in.get_raw(in.remaining()));
+    const std::string_view payload = in.get_raw(in.remaining());
     if (stored_size != size || stored_rows != chunk_rows(chunk)) return broken("a chunk differs from the index");
     if (checksum(payload, nonce_, chunk) != sum) return broken("a chunk fails the checksum");
     ROOST_RETURN_IF_ERROR(deserialize(payload, [&](duckdb::BinaryDeserializer &deserializer) {

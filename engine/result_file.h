@@ -76,8 +76,8 @@ public:
     uint64_t chunk_bytes(uint64_t chunk) const;
     // The chunk that holds a row. REQUIRES: row < rows().
     uint64_t chunk_of(uint64_t row) const;
-    // Reads chunk `chunk` into an empty DataChunk.
-    Status read(uint64_t chunk, duckdb::DataChunk &out) const;
+    // Reads chunk `chunk` into an empty DataChunk. `buffer` is only memory to be reused from call to call.
+    Status read(uint64_t chunk, duckdb::DataChunk &out, std::string &buffer) const;
 
 private:
     struct Place {

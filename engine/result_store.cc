@@ -47,19 +47,21 @@ int64_t modified_ms(const struct stat &info) {
 // What reading pages of one result needs; used by one thread at a time.
 struct Pager {
     std::shared_ptr<ResultFile> file;
+    std::unique_ptr<duckdb::Connection> connection;  // for time zones; null when no column shows one
     std::unique_ptr<JsonPageEncoder> encoder;
     struct Chunk {
         uint64_t number;
         std::unique_ptr<duckdb::DataChunk> data;
     };
     std::vector<Chunk> chunks;  // newest last
+    std::string buffer;
 
     Result<duckdb::DataChunk *> chunk(uint64_t number) {
         for (auto &known : chunks) {
             if (known.number == number) return known.data.get();
         }
         auto data = std::make_unique<duckdb::DataChunk>();
-        ROOST_RETURN_IF_ERROR(file->read(number, *data));
+        ROOST_RETURN_IF_ERROR(file->read(number, *data, buffer));
         if (chunks.size() >= kCachedChunks) chunks.erase(chunks.begin());
         chunks.push_back({number, std::move(data)});
         return chunks.back().data.get();
@@ -83,6 +85,7 @@ struct Pager {
 
     // What is too large to keep between pages is let go.
     void trim() {
+        if (buffer.capacity() > kMaxCachedChunkBytes) buffer = {};
         std::erase_if(chunks,
                       [&](const Chunk &chunk) { return file->chunk_bytes(chunk.number) > kMaxCachedChunkBytes; });
     }
@@ -171,7 +174,7 @@ public:
             if (next_ == file_->chunks()) return finish(sink);
             if (row_ == 0) {
                 chunk_.Destroy();
-                ROOST_RETURN_IF_ERROR(file_->read(next_, chunk_));
+                ROOST_RETURN_IF_ERROR(file_->read(next_, chunk_, buffer_));
             }
             ROOST_ASSIGN_OR_RETURN(const uint64_t stop,
                                    encoder_->append(chunk_, row_, file_->chunk_bytes(next_), pending_));
@@ -209,6 +212,7 @@ private:
     duckdb::DataChunk chunk_;
     uint64_t next_ = 0;  // the chunk to take rows from, and the row of it
     uint64_t row_ = 0;
+    std::string buffer_;
     std::string pending_;
     uint32_t rows_ = 0;
     bool done_ = false;
@@ -308,11 +312,12 @@ Status FileResultStore::publish(const Uuid &id, const std::string &part_path, ui
 Result<std::unique_ptr<Pager>> FileResultStore::open_pager(const Uuid &id) {
     ROOST_ASSIGN_OR_RETURN(auto file, ResultFile::open(path_of(id)));
     const auto &schema = file->schema();
+    auto pager = std::make_unique<Pager>();
     auto zone = ZoneOffsets::utc();
     if (std::any_of(schema.types.begin(), schema.types.end(), shows_time_zone)) {
-        ROOST_ASSIGN_OR_RETURN(zone, ZoneOffsets::make(schema.time_zone, *db_->instance));
+        pager->connection = std::make_unique<duckdb::Connection>(*db_);
+        ROOST_ASSIGN_OR_RETURN(zone, ZoneOffsets::make(schema.time_zone, *pager->connection->context));
     }
-    auto pager = std::make_unique<Pager>();
     pager->encoder = std::make_unique<JsonPageEncoder>(schema.names, schema.types, std::move(zone));
     pager->file = std::move(file);
     return pager;

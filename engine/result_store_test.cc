@@ -2,6 +2,7 @@
 #include <arrow/io/memory.h>
 #include <arrow/ipc/reader.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,9 +168,10 @@ TEST(ResultStore, EveryTypeSurvivesLosslessly) {
         auto file = ResultFile::open(file_of(dir, id));
         ASSERT_TRUE(file.ok()) << file.status().to_string();
         ASSERT_EQ((*file)->schema().types, rows.types);
+        std::string buffer;
         for (uint64_t c = 0; c < (*file)->chunks(); ++c) {
             duckdb::DataChunk chunk;
-            ASSERT_TRUE((*file)->read(c, chunk).ok());
+            ASSERT_TRUE((*file)->read(c, chunk, buffer).ok());
             for (duckdb::idx_t i = 0; i < chunk.size(); ++i) {
                 ASSERT_TRUE(duckdb::Value::NotDistinctFrom(chunk.GetValue(0, i), rows.chunks[c]->GetValue(0, i)))
                     << column.type;
@@ -371,9 +373,10 @@ TEST(ResultStore, DamageIsAnErrorAndNeverOtherRows) {
         auto file = ResultFile::open(file_of(dir, id));
         bool sound = file.ok();
         uint64_t seen = 0;
+        std::string buffer;
         for (uint64_t c = 0; sound && c < (*file)->chunks(); ++c) {
             duckdb::DataChunk chunk;
-            const Status read = (*file)->read(c, chunk);
+            const Status read = (*file)->read(c, chunk, buffer);
             if (!read.ok()) {
                 EXPECT_EQ(read.code(), Code::data_loss);
                 sound = false;

@@ -1,9 +1,9 @@
-// For tests of the encoders: a bare in-memory DuckDB, rows of any type from it, and readers of what was encoded.
+// For tests and benchmarks of the encoders: a bare in-memory DuckDB, rows of any type from it, and readers of what was
+// encoded. What goes wrong throws.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,13 +32,12 @@ public:
 
     void exec(const std::string &sql) {
         const auto result = connection_.Query(sql);
-        ASSERT_FALSE(result->HasError()) << sql << ": " << result->GetError();
+        if (result->HasError()) throw std::runtime_error(sql + ": " + result->GetError());
     }
     TestRows rows(const std::string &sql) {
         TestRows out;
         auto result = connection_.SendQuery(sql);
-        EXPECT_FALSE(result->HasError()) << sql << ": " << result->GetError();
-        if (result->HasError()) return out;
+        if (result->HasError()) throw std::runtime_error(sql + ": " + result->GetError());
         out.names.assign(result->names.begin(), result->names.end());
         out.types.assign(result->types.begin(), result->types.end());
         while (auto chunk = result->Fetch()) {
@@ -59,33 +58,33 @@ private:
 
 using PgRow = std::vector<std::optional<std::string>>;
 
-// Takes DataRow messages apart; fails the test when a length is wrong.
+// Takes DataRow messages apart.
 inline std::vector<PgRow> read_data_rows(std::string_view bytes) {
     std::vector<PgRow> rows;
-    const auto number = [&](size_t size) {
-        int64_t value = static_cast<int8_t>(bytes[0]) < 0 ? -1 : 0;
-        for (size_t i = 0; i < size; ++i) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+    const auto take = [&](size_t size) {
+        if (size > bytes.size()) throw std::runtime_error("a DataRow is cut short");
+        const std::string_view out = bytes.substr(0, size);
         bytes.remove_prefix(size);
+        return out;
+    };
+    const auto number = [&](size_t size) {
+        const std::string_view digits = take(size);
+        int64_t value = static_cast<int8_t>(digits[0]) < 0 ? -1 : 0;
+        for (const char c : digits) value = value << 8 | static_cast<uint8_t>(c);
         return value;
     };
     while (!bytes.empty()) {
-        EXPECT_EQ(bytes[0], 'D');
-        bytes.remove_prefix(1);
+        if (take(1) != "D") throw std::runtime_error("not a DataRow");
         const size_t before = bytes.size();
         const auto length = static_cast<size_t>(number(4));
         PgRow row;
         for (int64_t left = number(2); left > 0; --left) {
             const int64_t size = number(4);
-            if (size < 0) {
-                EXPECT_EQ(size, -1);
-                row.emplace_back();
-                continue;
-            }
-            row.emplace_back(std::string(bytes.substr(0, static_cast<size_t>(size))));
-            bytes.remove_prefix(static_cast<size_t>(size));
+            if (size < -1) throw std::runtime_error("a value's length is negative");
+            row.emplace_back();
+            if (size >= 0) row.back() = std::string(take(static_cast<size_t>(size)));
         }
-        EXPECT_EQ(before - bytes.size(), length);
-        if (before - bytes.size() != length) break;
+        if (before - bytes.size() != length) throw std::runtime_error("a DataRow's length is wrong");
         rows.push_back(std::move(row));
     }
     return rows;
@@ -95,12 +94,11 @@ inline std::vector<PgRow> read_data_rows(std::string_view bytes) {
 inline std::vector<PgRow> pg_rows(TestDb &db, const TestRows &rows, std::vector<int16_t> formats,
                                   const std::string &time_zone = "UTC") {
     auto encoder = PgRowEncoder::make(rows.types, std::move(formats), time_zone, db.context());
-    EXPECT_TRUE(encoder.ok()) << encoder.status().to_string();
-    if (!encoder.ok()) return {};
+    if (!encoder.ok()) throw std::runtime_error(encoder.status().to_string());
     std::string bytes;
     for (const auto &chunk : rows.chunks) {
         const auto status = (*encoder)->append(*chunk, 0, chunk->size(), bytes);
-        EXPECT_TRUE(status.ok()) << status.to_string();
+        if (!status.ok()) throw std::runtime_error(status.to_string());
     }
     return read_data_rows(bytes);
 }

@@ -1,5 +1,7 @@
 #include "engine/type_map.h"
 
+#include <gtest/gtest.h>
+
 #include "engine/test_rows.h"
 
 namespace roost {

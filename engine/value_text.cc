@@ -125,6 +125,19 @@ char *put_positional(char *to, const ShortDigits &value) {
     return to;
 }
 
+// Amounts, ratios in per cent, whole numbers: values with at most two fraction digits and fifteen digits in all, found
+// by one multiplication. Two such decimals never share a double, so the digits are the shortest; and the division is
+// correctly rounded, so they read back as the value. Null when it is no such value.
+char *put_short_decimal(char *to, double magnitude) {
+    constexpr double kLimit = 1e13;
+    if (!(magnitude < kLimit)) return nullptr;
+    const double scaled = std::nearbyint(magnitude * 100);
+    if (scaled < 1 || scaled / 100 != magnitude) return nullptr;
+    const auto hundredths = static_cast<uint64_t>(scaled);
+    to = put_int(to, hundredths / 100);
+    return put_fraction(to, hundredths % 100, 2);
+}
+
 // PostgreSQL prints positionally for exponents -4 … limit - 1 (15 for float8, 6 for float4).
 template <class T>
 char *put_float(char *to, T value, int positional_limit) {
@@ -133,6 +146,9 @@ char *put_float(char *to, T value, int positional_limit) {
     if (std::isinf(value)) return put_literal(to, "Infinity");
     const T magnitude = std::abs(value);
     if (magnitude == 0) return put_literal(to, "0");
+    if constexpr (sizeof(T) == 8) {
+        if (char *end = put_short_decimal(to, magnitude)) return end;
+    }
     const ShortDigits digits = shortest(magnitude);
     const bool positional = digits.exponent >= -4 && digits.exponent < positional_limit;
     return positional ? put_positional(to, digits) : put_scientific(to, digits);
