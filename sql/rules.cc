@@ -157,6 +157,7 @@ constexpr FunctionEntry functions[] = {
     {"century", K::scalar, V::safe},
     {"char_length", K::scalar, V::safe},
     {"character_length", K::scalar, V::safe},
+    {"check_peg_parser", K::table, V::forbidden},
     {"checkpoint", K::table, V::forbidden},
     {"chr", K::scalar, V::safe},
     {"col_description", K::macro, V::safe},
@@ -226,6 +227,7 @@ constexpr FunctionEntry functions[] = {
     {"disable_logging", K::table, V::forbidden},
     {"disable_object_cache", K::pragma, V::forbidden},
     {"disable_optimizer", K::pragma, V::forbidden},
+    {"disable_peg_parser", K::pragma, V::forbidden},
     {"disable_print_progress_bar", K::pragma, V::forbidden},
     {"disable_profile", K::pragma, V::forbidden},
     {"disable_profiling", K::pragma, V::forbidden},
@@ -303,6 +305,7 @@ constexpr FunctionEntry functions[] = {
     {"enable_logging", K::table, V::forbidden},
     {"enable_object_cache", K::pragma, V::forbidden},
     {"enable_optimizer", K::pragma, V::forbidden},
+    {"enable_peg_parser", K::pragma, V::forbidden},
     {"enable_print_progress_bar", K::pragma, V::forbidden},
     {"enable_profile", K::pragma, V::forbidden},
     {"enable_profiling", K::pragma, V::forbidden},
@@ -922,6 +925,7 @@ constexpr FunctionEntry functions[] = {
     {"sniff_csv", K::table, V::forbidden},
     {"split", K::scalar, V::safe},
     {"split_part", K::macro, V::safe},
+    {"sql_auto_complete", K::table, V::forbidden},
     {"sqlite_attach", K::table, V::forbidden},
     {"sqlite_master", K::view, V::safe},
     {"sqlite_query", K::table, V::forbidden},
@@ -1292,8 +1296,9 @@ FunctionEntries find_functions(std::string_view folded) {
 }
 
 const SettingEntry *find_setting(std::string_view folded) {
-    const auto found = std::lower_bound(std::begin(settings), std::end(settings), folded,
-                                        [](const SettingEntry &entry, std::string_view name) { return entry.name < name; });
+    const auto found =
+        std::lower_bound(std::begin(settings), std::end(settings), folded,
+                         [](const SettingEntry &entry, std::string_view name) { return entry.name < name; });
     return found != std::end(settings) && found->name == folded ? &*found : nullptr;
 }
 

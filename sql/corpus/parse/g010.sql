@@ -1,0 +1,1 @@
+WITH p AS (PIVOT orders ON cust IN (0, 1, 2) USING sum(amount)) SELECT * FROM p

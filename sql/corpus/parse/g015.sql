@@ -1,0 +1,1 @@
+WITH "glob" AS (SELECT o_id FROM orders), query AS (SELECT * FROM "glob") SELECT count(*) FROM query

@@ -1,0 +1,1 @@
+SELECT 'COPY orders TO ''/srv/x.csv''' AS s

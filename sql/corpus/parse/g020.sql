@@ -1,0 +1,1 @@
+SELECT $$it's; ATTACH ':memory:'; PRAGMA x$$ AS s

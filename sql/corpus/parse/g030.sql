@@ -1,0 +1,1 @@
+SELECT t."set", t.call FROM (SELECT 1 AS "set", 2 AS call) t

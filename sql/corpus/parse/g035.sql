@@ -1,0 +1,1 @@
+SELECT s.load, s['attach'] FROM (SELECT {'load': 1, 'attach': 2} AS s) t

@@ -1,0 +1,1 @@
+SELECT name FROM customers WHERE name ILIKE '%.csv' OR name SIMILAR TO '.*parquet'

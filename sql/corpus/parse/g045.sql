@@ -1,0 +1,1 @@
+SELECT regexp_replace('call read_text(x)', 'read_text', 'f')

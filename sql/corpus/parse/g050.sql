@@ -1,0 +1,1 @@
+SELECT * FROM orders SEMI JOIN customers ON cust = c_id

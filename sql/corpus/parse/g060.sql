@@ -1,0 +1,1 @@
+SELECT o_id FROM orders UNION ALL BY NAME SELECT c_id, name FROM customers

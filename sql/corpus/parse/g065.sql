@@ -1,0 +1,1 @@
+SELECT * FROM json_each('{"a": 1, "b": 2}')

@@ -1,0 +1,1 @@
+SELECT * FROM ducklake_table_changes('lake', 'main', 'orders', 3, 4)

@@ -1,0 +1,1 @@
+SELECT 'héllo – ☃ 表' AS "naïve ☃"

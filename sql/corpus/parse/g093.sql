@@ -1,0 +1,1 @@
+SELECT "テーブル".o_id AS "列" FROM orders AS "テーブル"

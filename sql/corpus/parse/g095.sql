@@ -1,0 +1,1 @@
+SELECT typeof(1::HUGEINT), TRY_CAST('x' AS INTEGER), pg_typeof(1.5)

@@ -1,0 +1,1 @@
+SELECT count(*) FROM range(1000000) a, range(1000000) b

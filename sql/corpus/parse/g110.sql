@@ -1,0 +1,1 @@
+EXPLAIN (FORMAT json) SELECT cust, count(*) FROM orders GROUP BY cust

@@ -1,0 +1,1 @@
+WITH src AS (SELECT 11 AS c_id, 'y' AS name) INSERT INTO customers SELECT * FROM src

@@ -1,0 +1,1 @@
+UPDATE customers SET name = 'COPY; ATTACH' WHERE c_id = 1

@@ -1,0 +1,1 @@
+CREATE TABLE t1 (a BIGINT, b VARCHAR DEFAULT 'attach', c STRUCT(load INT, copy VARCHAR[]))

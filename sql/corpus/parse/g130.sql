@@ -1,0 +1,1 @@
+CREATE TABLE "attach" ("pragma" INT, "copy" VARCHAR)

@@ -1,0 +1,1 @@
+CREATE OR REPLACE VIEW lake.main.v_big AS SELECT o_id, amount FROM lake.main.orders WHERE amount > 100

@@ -1,0 +1,1 @@
+ALTER VIEW v_big RENAME TO v_large

@@ -1,0 +1,1 @@
+COPY (SELECT * FROM orders) TO 's3://lake/staging/SESSION/o.parquet' (FORMAT parquet)

@@ -1,0 +1,1 @@
+COPY orders FROM 's3://lake/staging/SESSION/in.csv' (HEADER)

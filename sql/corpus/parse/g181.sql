@@ -1,0 +1,1 @@
+COPY customers (c_id, name) FROM 's3://lake/staging/SESSION/c.csv'

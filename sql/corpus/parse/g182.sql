@@ -1,0 +1,1 @@
+COPY (SELECT cust, amount FROM orders) TO 's3://lake/staging/SESSION/out' (FORMAT parquet, PARTITION_BY (cust), OVERWRITE_OR_IGNORE)

@@ -1,0 +1,1 @@
+INSERT INTO customers VALUES (20, 'a;b'); SELECT count(*) FROM customers;

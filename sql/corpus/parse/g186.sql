@@ -1,0 +1,1 @@
+BEGIN; INSERT INTO customers VALUES (21, 'z'); COMMIT

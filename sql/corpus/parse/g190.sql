@@ -1,0 +1,1 @@
+FROM read_csv('/srv/private/secret.csv')

@@ -1,0 +1,1 @@
+FROM read_duckdb('/srv/private/secret.duckdb', table_name := 't')

@@ -1,0 +1,1 @@
+FROM parquet_kv_metadata('/srv/private/secret.parquet')

@@ -1,0 +1,1 @@
+FROM "/srv/private/secret".csv

@@ -1,0 +1,1 @@
+SUMMARIZE FROM read_csv('/srv/private/secret.csv')

@@ -1,0 +1,1 @@
+SHOW '/srv/private/secret.csv'

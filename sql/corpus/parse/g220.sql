@@ -1,0 +1,1 @@
+SELECT ARRAY(SELECT content FROM read_text('/srv/private/secret.txt'))

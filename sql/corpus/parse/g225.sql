@@ -1,0 +1,1 @@
+SELECT cust FROM orders GROUP BY cust HAVING count(*) < (SELECT size FROM read_text('/srv/private/secret.txt'))

@@ -1,0 +1,1 @@
+WITH x AS (SELECT * FROM read_text('/srv/private/secret.txt')) SELECT content FROM x

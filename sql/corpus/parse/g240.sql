@@ -1,0 +1,1 @@
+SELECT * FROM read_text('/srv/' || 'private/secret.txt')

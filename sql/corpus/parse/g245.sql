@@ -1,0 +1,1 @@
+INSERT INTO customers SELECT 1, content FROM read_text('/srv/private/secret.txt')

@@ -1,0 +1,1 @@
+CREATE MACRO mx(p) AS (SELECT content FROM read_text(p))

@@ -1,0 +1,1 @@
+DELETE FROM customers WHERE EXISTS (FROM read_text('/srv/private/secret.txt'))

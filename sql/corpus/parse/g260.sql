@@ -1,0 +1,1 @@
+PREPARE px AS SELECT * FROM read_text($1)

@@ -1,0 +1,1 @@
+EXPLAIN ANALYZE COPY orders TO '/srv/private/w/o.csv'

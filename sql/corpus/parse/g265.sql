@@ -1,0 +1,1 @@
+COPY customers FROM '/srv/private/secret.csv'

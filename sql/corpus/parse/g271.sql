@@ -1,0 +1,1 @@
+COPY customers FROM ['s3://lake/staging/SESSION/in.csv', 's3://lake/staging/OTHER/in.csv']

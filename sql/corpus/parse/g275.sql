@@ -1,0 +1,1 @@
+COPY orders TO 'S3://lake/staging/SESSION/o.csv'

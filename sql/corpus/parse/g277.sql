@@ -1,0 +1,1 @@
+PREPARE pc AS COPY orders TO '/srv/private/w/o.csv'

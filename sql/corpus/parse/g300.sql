@@ -1,0 +1,1 @@
+LOAD '/srv/private/evil.duckdb_extension'

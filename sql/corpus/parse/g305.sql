@@ -1,0 +1,1 @@
+ATTACH 'http://203.0.113.9/x.duckdb' AS z (READ_ONLY)

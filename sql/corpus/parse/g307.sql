@@ -1,0 +1,1 @@
+COPY orders TO 's3://lake/staging/SESSION/o.csv?s3_endpoint=203.0.113.9&s3_use_ssl=false&s3_url_style=path'

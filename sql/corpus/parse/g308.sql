@@ -1,0 +1,1 @@
+COPY customers FROM 's3://lake/staging/SESSION/x.csv?s3_endpoint=203.0.113.9&s3_use_ssl=false'

@@ -1,0 +1,1 @@
+COPY orders TO 's3://lake/staging/SESSION/o.csv?s3_region=x'

@@ -1,0 +1,1 @@
+SELECT value FROM "duckdb_settings"() WHERE name = 's3_secret_access_key'

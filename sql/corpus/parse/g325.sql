@@ -1,0 +1,1 @@
+SELECT current_setting('s3_secret_access_key')::INTEGER

@@ -1,0 +1,1 @@
+SELECT string_agg(name, ',' ORDER BY current_setting('s3_secret_access_key')) FROM customers

@@ -1,0 +1,1 @@
+CREATE TABLE ts AS SELECT current_setting('s3_secret_access_key') AS k

@@ -1,0 +1,1 @@
+SELECT path FROM __ducklake_metadata_lake.main.ducklake_data_file

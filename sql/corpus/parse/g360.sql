@@ -1,0 +1,1 @@
+PREPARE pe AS SELECT current_setting($1)

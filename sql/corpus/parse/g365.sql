@@ -1,0 +1,1 @@
+SET search_path = '__ducklake_metadata_lake.main'

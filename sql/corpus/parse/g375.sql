@@ -1,0 +1,1 @@
+SET allowed_configs = ['memory_limit']

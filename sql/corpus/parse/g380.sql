@@ -1,0 +1,1 @@
+SET extension_directory = '/srv/private/w'

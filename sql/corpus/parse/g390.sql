@@ -1,0 +1,1 @@
+SET preserve_insertion_order = false

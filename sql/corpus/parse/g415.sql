@@ -1,0 +1,1 @@
+CALL enable_logging(level := 'trace')

@@ -1,0 +1,1 @@
+SELECT write_log('x', level := 'error', scope := 'database')

@@ -1,0 +1,1 @@
+FROM ducklake_expire_snapshots('lake', older_than => now())

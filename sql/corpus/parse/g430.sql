@@ -1,0 +1,1 @@
+CALL lake.merge_adjacent_files()

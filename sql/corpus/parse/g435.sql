@@ -1,0 +1,1 @@
+FROM lake.set_option('require_commit_message', true)

@@ -1,0 +1,1 @@
+CREATE TABLE ex AS FROM ducklake_expire_snapshots('lake', older_than => now())

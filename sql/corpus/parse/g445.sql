@@ -1,0 +1,1 @@
+FROM query('SEL' || 'ECT 1')

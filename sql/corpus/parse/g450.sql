@@ -1,0 +1,1 @@
+FROM histogram_values('/srv/private/secret.csv', a)

@@ -1,0 +1,1 @@
+CREATE MACRO mq(s) AS TABLE FROM query(s)

@@ -1,0 +1,1 @@
+FROM "query"('SELECT 1')

@@ -1,0 +1,1 @@
+SELECT * FROM mysql_scan('host=203.0.113.9', 'a', 'b')

@@ -1,0 +1,1 @@
+SELECT 1; COPY orders TO '/srv/private/w/o.csv'

@@ -1,0 +1,1 @@
+CREATE MACRO mm() AS TABLE FROM read_text('/srv/private/secret.txt'); FROM mm()

@@ -1,0 +1,1 @@
+BEGIN; SET memory_limit = '1MB'; COMMIT

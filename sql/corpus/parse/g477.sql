@@ -1,0 +1,1 @@
+SET TimeZone = 'UTC'; SET threads = 1

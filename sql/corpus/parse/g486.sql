@@ -1,0 +1,1 @@
+EXPLAIN ATTACH ':memory:' AS z

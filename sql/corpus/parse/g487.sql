@@ -1,0 +1,1 @@
+PREPARE p AS ATTACH ':memory:' AS z

@@ -1,0 +1,1 @@
+EXECUTE p((SELECT content FROM read_text('/srv/private/secret.txt')))

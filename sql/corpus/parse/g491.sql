@@ -1,0 +1,1 @@
+COMMENT ON TABLE orders IS current_setting('s3_secret_access_key')

@@ -1,0 +1,1 @@
+SELECT histogram(amount) FROM orders

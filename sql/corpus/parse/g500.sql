@@ -1,0 +1,1 @@
+SELECT * FROM (orders JOIN customers ON cust = c_id) WHERE name <> ''

@@ -1,0 +1,1 @@
+FROM ducklake_scan('/srv/private/secret.parquet')

@@ -1,0 +1,1 @@
+SHOW TABLES FROM __ducklake_metadata_lake

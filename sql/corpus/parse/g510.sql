@@ -1,0 +1,1 @@
+CREATE VIEW vm AS SELECT * FROM __ducklake_metadata_lake.main.ducklake_data_file

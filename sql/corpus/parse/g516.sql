@@ -1,0 +1,1 @@
+COPY (SELECT 1 AS a) TO 's3://lake/staging/SESSION/sub/../../OTHER/a.csv'

@@ -1,0 +1,1 @@
+SELECT n_name, sum(l_extendedprice * (1 - l_discount)) AS revenue FROM customer, orders WHERE c_custkey = o_custkey AND o_orderdate >= CAST('1994-01-01' AS date) GROUP BY CUBE (n_name), ROLLUP (a, b) ORDER BY revenue DESC LIMIT 3

@@ -1,0 +1,2 @@
+SELECT 'é☃😀'　FROM "テーブル" -- x
+;;SELECT U&'\00e9' UESCAPE '!'

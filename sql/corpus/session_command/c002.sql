@@ -1,0 +1,1 @@
+set SEARCH_PATH to "$user", public

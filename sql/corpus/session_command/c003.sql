@@ -1,0 +1,1 @@
+SET SESSION x TO 1

@@ -1,0 +1,1 @@
+SET LOCAL x TO -1.5

@@ -1,0 +1,1 @@
+SET x TO DEFAULT

@@ -1,0 +1,1 @@
+SET myapp.user_id TO '42'

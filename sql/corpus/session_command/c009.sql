@@ -1,0 +1,1 @@
+SET "Quoted" = 1

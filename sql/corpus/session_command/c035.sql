@@ -1,0 +1,1 @@
+SET x = current_setting('y')

@@ -1,0 +1,1 @@
+PREPARE p (int, numeric(10, 2), text) AS INSERT INTO t VALUES ($1, $2, $3)

@@ -1,0 +1,1 @@
+FETCH -1 FROM c

@@ -1,0 +1,1 @@
+PREPARE p (int AS SELECT 1

@@ -1,0 +1,1 @@
+LOCK t IN MODE
