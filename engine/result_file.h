@@ -3,8 +3,8 @@
 //   for each chunk: u32 size, u32 rows, u64 checksum, DuckDB's serialisation of the chunk
 //   index: for each chunk u64 offset, u64 first row
 //   footer: u64 index offset, u64 chunks, u64 rows, u64 nonce, u64 checksum of index and footer, magic
-// The nonce and a chunk's number are part of its checksum, so bytes of another place or file do not pass. A file
-// without its footer is no result. Called by the result store.
+// Checksums are XXH3; the nonce and a chunk's number are part of a chunk's, so bytes of another place or file do not
+// pass. A file without its footer is no result. Called by the result store.
 #pragma once
 
 #include <cstdint>

@@ -181,6 +181,21 @@ struct Uuid {
     }
 };
 
+template <class Take>
+bool visit_decimal(const duckdb::LogicalType &type, const Take &take) {
+    const uint32_t scale = duckdb::DecimalType::GetScale(type);
+    switch (type.InternalType()) {
+        case duckdb::PhysicalType::INT16:
+            return take(Decimal<int16_t>{scale});
+        case duckdb::PhysicalType::INT32:
+            return take(Decimal<int32_t>{scale});
+        case duckdb::PhysicalType::INT64:
+            return take(Decimal<int64_t>{scale});
+        default:
+            return take(Hugeint{scale});
+    }
+}
+
 // As scalar_text::visit_type.
 template <class Visit>
 bool visit_type(const duckdb::LogicalType &type, Visit &&visit) {
@@ -237,19 +252,8 @@ bool visit_type(const duckdb::LogicalType &type, Visit &&visit) {
             return take(Interval{});
         case LogicalTypeId::UUID:
             return take(Uuid{});
-        case LogicalTypeId::DECIMAL: {
-            const uint32_t scale = duckdb::DecimalType::GetScale(type);
-            switch (type.InternalType()) {
-                case duckdb::PhysicalType::INT16:
-                    return take(Decimal<int16_t>{scale});
-                case duckdb::PhysicalType::INT32:
-                    return take(Decimal<int32_t>{scale});
-                case duckdb::PhysicalType::INT64:
-                    return take(Decimal<int64_t>{scale});
-                default:
-                    return take(Hugeint{scale});
-            }
-        }
+        case LogicalTypeId::DECIMAL:
+            return visit_decimal(type, take);
         default:
             return false;
     }

@@ -150,6 +150,21 @@ struct Uuid {
     char *operator()(char *to, const Value &value) const { return put_uuid(to, value); }
 };
 
+template <class Take>
+bool visit_decimal(const duckdb::LogicalType &type, const Take &take) {
+    const uint32_t scale = duckdb::DecimalType::GetScale(type);
+    switch (type.InternalType()) {
+        case duckdb::PhysicalType::INT16:
+            return take(Decimal<int16_t>{scale});
+        case duckdb::PhysicalType::INT32:
+            return take(Decimal<int32_t>{scale});
+        case duckdb::PhysicalType::INT64:
+            return take(Decimal<int64_t>{scale});
+        default:
+            return take(WideDecimal{scale});
+    }
+}
+
 // Calls `visit` with the function object of a fixed-size scalar type; false when the type is not one.
 template <class Visit>
 bool visit_type(const duckdb::LogicalType &type, ZoneOffsets &zone, Visit &&visit) {
@@ -207,19 +222,8 @@ bool visit_type(const duckdb::LogicalType &type, ZoneOffsets &zone, Visit &&visi
             return take(Interval{});
         case LogicalTypeId::UUID:
             return take(Uuid{});
-        case LogicalTypeId::DECIMAL: {
-            const uint32_t scale = duckdb::DecimalType::GetScale(type);
-            switch (type.InternalType()) {
-                case duckdb::PhysicalType::INT16:
-                    return take(Decimal<int16_t>{scale});
-                case duckdb::PhysicalType::INT32:
-                    return take(Decimal<int32_t>{scale});
-                case duckdb::PhysicalType::INT64:
-                    return take(Decimal<int64_t>{scale});
-                default:
-                    return take(WideDecimal{scale});
-            }
-        }
+        case LogicalTypeId::DECIMAL:
+            return visit_decimal(type, take);
         default:
             return false;
     }
