@@ -79,7 +79,7 @@ public:
     void abandon() override;
 
 private:
-    Status prepare(SessionVisit &visit);
+    Status prepare(SessionVisit &visit, uint64_t grant_bytes);
     Status run(SessionVisit &visit, const Grant &grant);
 
     std::shared_ptr<Session> session_;

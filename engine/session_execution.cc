@@ -6,12 +6,16 @@ namespace roost {
 SessionExecution::SessionExecution(EngineParts &parts, StatementSpec spec)
     : BaseExecution(parts, std::move(spec)), session_(parts.sessions.open(spec_.session)) {}
 
-// REQUIRES: inside.
-Status SessionExecution::prepare(SessionVisit &visit) {
+// REQUIRES: inside. The grant's bytes are lent before anything is bound: binding a staged CSV file reads its first megabytes.
+Status SessionExecution::prepare(SessionVisit &visit, uint64_t grant_bytes) {
     const Stopwatch watch;
     ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
     ROOST_RETURN_IF_ERROR(visit.ready(spec_, *pool, this));
     instance_ = session_->instance;
+    if (lent_bytes_ == 0 && grant_bytes > 0) {
+        ROOST_RETURN_IF_ERROR(instance_->lend(grant_bytes));
+        lent_bytes_ = grant_bytes;
+    }
     if (!query_) {
         query_ = std::make_unique<RunningQuery>(*instance_, *session_->connection, cancellation_);
         ROOST_RETURN_IF_ERROR(query_->prepare(spec_));
@@ -21,9 +25,11 @@ Status SessionExecution::prepare(SessionVisit &visit) {
 }
 
 Result<PlanInfo> SessionExecution::plan() {
+    // An import reads and writes whole files: it takes its grant first.
+    if (spec_.internal) return PlanInfo{};
     SessionVisit visit(*session_, cancellation_);
     if (!visit.status().ok()) return fail(visit.status());
-    ROOST_RETURN_IF_ERROR(fail(visit.fail(prepare(visit))));
+    ROOST_RETURN_IF_ERROR(fail(visit.fail(prepare(visit, 0))));
     const PlanEstimate estimate = query_->estimate();
     return PlanInfo{.fits_small = estimate.held_bytes <= static_cast<double>(instance_->options().memory_bytes) / 2,
                     .estimated_bytes = static_cast<uint64_t>(estimate.held_bytes),
@@ -40,10 +46,8 @@ Status SessionExecution::start(const Grant &grant) {
 
 // REQUIRES: inside. A plan that plan() made is still good: it is of the same transaction.
 Status SessionExecution::run(SessionVisit &visit, const Grant &grant) {
-    ROOST_RETURN_IF_ERROR(prepare(visit));
+    ROOST_RETURN_IF_ERROR(prepare(visit, grant.bytes));
     const Stopwatch watch;
-    ROOST_RETURN_IF_ERROR(instance_->lend(grant.bytes));
-    lent_bytes_ = grant.bytes;
     output_.emplace(*parts_.results);
     ROOST_RETURN_IF_ERROR(output_->open(spec_, *query_, session_->connection->context()));
     ROOST_RETURN_IF_ERROR(query_->start());

@@ -12,7 +12,9 @@ SessionVisit::~SessionVisit() {
 }
 
 Status SessionVisit::begin(const StatementSpec &spec, InstancePool &pool) {
-    ROOST_ASSIGN_OR_RETURN(session_.instance, pool.pinned());
+    // An import's transaction reads staged files, which the shared instance must not be able to.
+    ROOST_ASSIGN_OR_RETURN(session_.instance,
+                           spec.internal ? pool.make_internal(pool.options().pinned_bytes) : pool.pinned());
     ROOST_ASSIGN_OR_RETURN(session_.connection, session_.instance->connect());
     // What a session leaves in its connection is nobody else's.
     session_.connection->spoil();

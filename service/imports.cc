@@ -86,9 +86,14 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
     entry->info.record.writes = true;
     for (const ImportRequest::File &file : request.files) {
         auto path = staging_path(request.principal, request.import_id, file.name);
-        if (path.ok()) entry->renames.emplace_back(*path, file.original);
+        if (!path.ok()) continue;
+        entry->renames.emplace_back(*path, file.original);
+        // The node's messages say "lake:staging" for the folder.
+        const auto &[catalog, lake] = *core_->lakes.begin();
+        entry->renames.emplace_back(catalog + ":staging" + path->substr(lake.staging_path.size()), file.original);
     }
-    core_->meta.record_statement(entry->info.record, durable_callback(entry));
+    entry->recorded = true;
+    core_->meta.record_statement(entry->info.record, durable_callback(entry, Record::start));
     asio::co_spawn(core_->loop, run_imported(entry, *session, std::move(request)), asio::detached);
     co_return co_await wait_for(entry, wait_ms);
 }
@@ -111,7 +116,7 @@ net::Task<void> GatewayService::run_imported(EntryPtr entry, std::shared_ptr<Ses
     entry->info.record.finished_us = core_->clock.wall_us();
     drop_staging(request.import_id);
     finish_entry(entry, status);
-    core_->meta.record_statement(entry->info.record, {});
+    core_->meta.record_statement(entry->info.record, durable_callback(entry, Record::end));
     close_session(session);
 }
 
