@@ -102,8 +102,7 @@ private:
             *to = 'D';
             put_be32(to + 1, static_cast<uint32_t>(sizes[r] - 1));
             to = put_be16(to + 5, static_cast<uint16_t>(columns));
-            const Cell *cell = cells_.data() + r;
-            for (size_t c = 0; c < columns; ++c, cell += kBlockRows) to = copy_cell(to, *cell);
+            for (size_t c = 0; c < columns; ++c) to = copy_cell(to, cells_[c * kBlockRows + r]);
         }
     }
 

@@ -30,7 +30,7 @@ TEST(ValueText, EveryDayHasTheEnginesDate) {
     for (int64_t days = -800'000; days < 800'000; ++days) check(days);
     std::mt19937_64 random(1);
     // All that DATE can hold.
-    for (int i = 0; i < 200'000; ++i) check(static_cast<int32_t>(random() % 4'294'967'290) - 2'147'483'646);
+    for (int i = 0; i < 200'000; ++i) check(static_cast<int64_t>(random() % 4'294'967'293) - 2'147'483'646);
     check(-2'147'483'646);
     check(2'147'483'646);
 }
