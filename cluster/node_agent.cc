@@ -474,7 +474,7 @@ bool NodeAgent::do_plan(const TaskPtr &task) {
     auto plan = task->execution->plan();
     task->timings.plan_us = clock_.monotonic_us() - since_us;
     if (!plan.ok()) {
-        finish(task, plan.status());
+        fail(task, plan.status());
         return false;
     }
     if (spec.work == Work::describe) {
@@ -547,7 +547,7 @@ bool NodeAgent::do_start(const TaskPtr &task) {
     }
     Status status = task->execution->start(task->grant);
     if (!status.ok()) {
-        finish(task, std::move(status));
+        fail(task, std::move(status));
         return false;
     }
     task->stage = Stage::step;
@@ -557,7 +557,7 @@ bool NodeAgent::do_start(const TaskPtr &task) {
 void NodeAgent::do_step(const TaskPtr &task) {
     for (;;) {
         auto more = task->execution->step(task->out);
-        if (!more.ok()) return finish(task, more.status());
+        if (!more.ok()) return fail(task, more.status());
         if (!task->out.broken().ok()) return finish(task, task->out.broken());
         if (!*more) return finish(task, Status());
         if (park(task)) return;
@@ -585,6 +585,36 @@ bool NodeAgent::park(const TaskPtr &task) {
     task->phase = Phase::running;
     task->parked_since_us = 0;
     return false;
+}
+
+void NodeAgent::fail(const TaskPtr &task, Status status) {
+    if (!start_again_in_slot(task, status)) finish(task, std::move(status));
+}
+
+// The small lane is for what an estimate calls small; what ran out of memory there was not, and gets a slot of its own if nobody
+// has seen anything of it yet.
+bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
+    const bool out_of_memory = status.code() == Code::resource_exhausted && status.sqlstate() == "53200";
+    if (!out_of_memory || task->holds_slot || task->spec.transaction != TransactionAction::autocommit ||
+        task->spec.work != Work::execute || !cancel_reason(task).ok() || !task->out.restart()) {
+        return false;
+    }
+    (void)task->execution->finish(status);  // rolls back; what it says of the first attempt is of no use to anybody
+    log_.info("small_lane_too_small", {{"statement_id", task->spec.id}});
+    auto created = engine_.create(task->spec);
+    if (!created.ok()) {
+        finish(task, created.status());
+        return true;
+    }
+    {
+        MutexLock lock(mutex_);
+        task->execution = std::move(*created);
+        task->deadline_us = 0;
+        task->started = false;
+    }
+    task->stage = Stage::admit;
+    (void)do_admit(task);  // always hands the task on or ends it
+    return true;
 }
 
 void NodeAgent::finish(const TaskPtr &task, Status status) {

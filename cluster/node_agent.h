@@ -69,6 +69,8 @@ private:
     bool do_admit(const TaskPtr &task);
     bool do_start(const TaskPtr &task);
     void do_step(const TaskPtr &task);
+    void fail(const TaskPtr &task, Status status);
+    bool start_again_in_slot(const TaskPtr &task, const Status &status);
     void finish(const TaskPtr &task, Status status);
     bool park(const TaskPtr &task);
     Status cancel_reason(const TaskPtr &task);

@@ -87,6 +87,13 @@ bool ResultOutput::end(const Completion &completion) {
     return broken_.ok();
 }
 
+bool ResultOutput::restart() {
+    if (link_ || !broken_.ok()) return false;
+    pending_.clear();
+    sent_bytes_ = 0;
+    return true;
+}
+
 void ResultOutput::single(FrameType type, std::string payload) {
     std::string frame;
     net::append_frame(frame, type, stream_, payload);

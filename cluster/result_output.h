@@ -41,6 +41,8 @@ public:
     bool rows(uint32_t rows, std::string bytes) override;
     // Sends the last frame. False: the gateway is gone.
     bool end(const Completion &completion);
+    // Forgets what was produced, so that the statement can start anew. False when some of it has been sent.
+    bool restart();
     // Sends one frame that is not part of a result (refused).
     void single(net::FrameType type, std::string payload);
     // When the reader is behind: calls `resume` once it has caught up, and returns true.

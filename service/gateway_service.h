@@ -66,7 +66,9 @@ private:
         net::Event changed;
         RunStream *running = nullptr;
         Status cancel_reason;
-        bool durable = false;
+        // The history has its beginning, its end: nothing is acknowledged before that.
+        bool start_durable = false, end_durable = false;
+        bool recorded = false;  // by its RunStream, or as an import
         std::vector<std::pair<std::string, std::string>> renames;  // import: staging paths → the person's own names
     };
     using EntryPtr = std::shared_ptr<Entry>;
@@ -93,7 +95,8 @@ private:
     net::Task<StatementInfo> wait_for(EntryPtr entry, int64_t wait_ms);
     Result<EntryPtr> find_entry(const Principal &who, const Uuid &id);
     Result<EntryPtr> finished_entry(const Principal &who, const Uuid &id);
-    std::function<void(Status)> durable_callback(const EntryPtr &entry);
+    enum class Record : uint8_t { start, end };
+    std::function<void(Status)> durable_callback(const EntryPtr &entry, Record record);
     net::Task<void> tick();
     Status recover();
     void remember_member(const cluster::Member &member);

@@ -39,6 +39,23 @@ std::string reader_of(const std::string &format, const std::string &files) {
     return "read_csv([" + files + "], union_by_name => true)";
 }
 
+// What a person needs of the engine's error: the file by their name for it, the place and the reason, without the advice on SQL they did
+// not write. A CSV error is a page: the line and its number, the reason, an empty line, then advice and options with "file = PATH".
+Error import_error(Error error, const std::vector<std::pair<std::string, std::string>> &renames) {
+    std::string text = error.message + (error.detail.empty() ? "" : "\n" + error.detail);
+    for (const auto &[path, original] : renames) replace_all(text, path, original);
+    constexpr std::string_view kFile = "\n  file = ";
+    std::string file;
+    if (const size_t at = text.find(kFile); at != std::string::npos) {
+        const size_t begin = at + kFile.size();
+        file = text.substr(begin, text.find('\n', begin) - begin);
+        text.resize(std::min(text.find("\n\n"), at));
+    }
+    error.message = file.empty() || text.find(file) != std::string::npos ? text : file + ": " + text;
+    error.detail.clear();
+    return error;
+}
+
 }  // namespace
 
 Result<std::string> GatewayService::staging_path(const Principal &, const Uuid &import_id, std::string_view name) {
@@ -107,10 +124,7 @@ net::Task<void> GatewayService::run_imported(EntryPtr entry, std::shared_ptr<Ses
         entry->info.record.status = meta::StatementStatus::done;
         entry->info.record.row_count = rows;
     } else {
-        std::string message = status.message();
-        for (const auto &[path, original] : entry->renames) replace_all(message, path, original);
-        Error error = status.error();
-        error.message = std::move(message);
+        Error error = import_error(status.error(), entry->renames);
         status = Status(std::move(error));
     }
     entry->info.record.finished_us = core_->clock.wall_us();

@@ -382,7 +382,7 @@ void RunStream::settle_record(const Status &status) {
     ProfileFacts facts{spec_.id,  record_.kind, timings_,  record_.node.is_nil() ? "" : record_.node.to_string(), "", &decision_,
                        retries_, refusals_,    spec_.shape_is_large, &completion_};
     record_.profile = profile_json(facts);
-    core_.meta.record_statement(record_, {});
+    core_.meta.record_statement(record_, std::move(options_.end_durable));
     core_.metrics.statement_done(session_->front, record_.kind, metric_status(status));
     const NodeTimings &t = completion_.timings;
     core_.metrics.stage("total", seconds(timings_.total_us));

@@ -19,7 +19,8 @@ struct RunOptions {
     uint32_t first_page_rows = 0;
     bool internal = false;
     bool record_at_once = false;     // the history has it before it runs (HTTP)
-    std::function<void(Status)> durable;  // with record_at_once: called on the meta store's thread
+    std::function<void(Status)> durable;      // with record_at_once: called on the meta store's thread
+    std::function<void(Status)> end_durable;  // the same for the record of its end
     int64_t parse_us = 0;
 };
 

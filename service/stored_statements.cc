@@ -27,14 +27,15 @@ GatewayService::EntryPtr GatewayService::make_entry(const std::shared_ptr<Sessio
     return entry;
 }
 
-std::function<void(Status)> GatewayService::durable_callback(const EntryPtr &entry) {
-    return [this, weak = std::weak_ptr<Entry>(entry)](Status status) {
-        asio::post(core_->loop, [this, weak, status = std::move(status)] {
+std::function<void(Status)> GatewayService::durable_callback(const EntryPtr &entry, Record which) {
+    return [this, weak = std::weak_ptr<Entry>(entry), which](Status status) {
+        asio::post(core_->loop, [this, weak, which, status = std::move(status)] {
             if (!status.ok()) core_->log.error("history_not_written", {{"error", status.message()}});
             const EntryPtr found = weak.lock();
             if (!found) return;
             // A history that can't be written is logged, not a reason to refuse work.
-            found->durable = true;
+            found->start_durable = true;
+            if (which == Record::end) found->end_durable = true;
             found->changed.notify();
         });
     };
@@ -42,10 +43,11 @@ std::function<void(Status)> GatewayService::durable_callback(const EntryPtr &ent
 
 net::Task<StatementInfo> GatewayService::wait_for(EntryPtr entry, int64_t wait_ms) {
     const int64_t deadline_us = core_->clock.monotonic_us() + wait_ms * 1000;
-    while (!entry->durable || !entry->info.is_terminal()) {
+    for (;;) {
+        if (entry->info.is_terminal() && entry->end_durable) break;
         const int64_t left_ms = (deadline_us - core_->clock.monotonic_us() + 999) / 1000;
-        if (entry->durable && left_ms <= 0) break;
-        co_await entry->changed.wait_for(std::chrono::milliseconds(entry->durable ? left_ms : 1000));
+        if (left_ms <= 0 && entry->start_durable && !entry->info.is_terminal()) break;
+        co_await entry->changed.wait_for(std::chrono::milliseconds(left_ms > 0 ? left_ms : 1000));
     }
     co_return entry->info;
 }
@@ -89,7 +91,8 @@ net::Task<void> GatewayService::run_submitted(EntryPtr entry, std::shared_ptr<Se
             options.format = ResultFormat::stored;
             options.first_page_rows = request.first_page_rows;
             options.record_at_once = true;
-            options.durable = durable_callback(entry);
+            options.durable = durable_callback(entry, Record::start);
+            options.end_durable = durable_callback(entry, Record::end);
         }
         ExecuteRequest execute;
         execute.statement = std::move(statements[i]);
@@ -110,6 +113,7 @@ net::Task<Status> GatewayService::run_one(EntryPtr entry, std::shared_ptr<Sessio
     }
     auto made = make_run(session, std::move(request), std::move(options));
     if (!made.ok()) co_return made.status();
+    if (last) entry->recorded = true;
     RunStream &run = **made;
     entry->running = &run;
     watch_progress(entry, run);
@@ -165,7 +169,7 @@ void GatewayService::finish_entry(const EntryPtr &entry, const Status &status) {
         record.has_result = false;
         if (record.finished_us == 0) record.finished_us = core_->clock.wall_us();
         // Failed before its last statement began: the history has not heard of it.
-        if (!entry->durable) core_->meta.record_statement(record, durable_callback(entry));
+        if (!entry->recorded) core_->meta.record_statement(record, durable_callback(entry, Record::end));
     }
     entry->info.wait.clear();
     entry->info.progress = status.ok() ? 100 : -1;
@@ -186,7 +190,7 @@ Result<GatewayService::EntryPtr> GatewayService::find_entry(const Principal &who
         ROOST_ASSIGN_OR_RETURN(auto record, core_->meta.find_statement(id));
         if (!record) return missing();
         entry = std::make_shared<Entry>(core_->loop.get_executor());
-        entry->durable = true;
+        entry->start_durable = entry->end_durable = true;
         entry->info.record = std::move(*record);
         entry->info.columns = parse_column_schema(entry->info.record.column_schema);
     }

@@ -81,6 +81,7 @@ class Pool:
 
     def launch(self):
         assert self.process is None or self.process.poll() is not None, "it runs already"
+        self.ready_file.unlink(missing_ok=True)  # of a pool that was killed
         self.output = self.dir.with_name(self.dir.name + ".output")
         with open(self.output, "wb") as output:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output,

@@ -1,0 +1,26 @@
+"""DuckDB in process, with the pinned extensions: what roost is compared with."""
+
+import pathlib
+
+import duckdb
+
+EXTENSIONS = pathlib.Path(__file__).resolve().parent.parent / ".deps" / "duckdb" / "extensions"
+
+
+def connect(*extensions):
+    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    for name in extensions:
+        connection.execute(f"LOAD '{EXTENSIONS / name}.duckdb_extension'")
+    return connection
+
+
+def attach_lake(directory, read_only=True):
+    """A DuckDB with the lake of the pool in `directory` attached and in use."""
+    connection = connect("sqlite_scanner", "ducklake")
+    catalog = sorted(pathlib.Path(directory).glob("**/*.sqlite"))
+    catalog = [path for path in catalog if "catalog" in path.name or "lake" in path.name]
+    assert len(catalog) == 1, f"expected one lake catalog, found {catalog}"
+    options = "META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT 5000" + (", READ_ONLY" if read_only else "")
+    connection.execute(f"ATTACH 'ducklake:sqlite:{catalog[0]}' AS lake ({options})")
+    connection.execute("USE lake")
+    return connection
