@@ -61,6 +61,8 @@ HttpResponse Api::look(Route route, const Call &call) {
             return readiness();
         case Route::version:
             return version();
+        case Route::pool_health:
+            return pool_health();
         case Route::metrics:
             return metrics();
         case Route::me:
@@ -102,6 +104,15 @@ HttpResponse Api::readiness() {
 
 HttpResponse Api::version() {
     return json_response(200, JsonObject().text("version", options_.version).number("api_version", kApiVersion).take());
+}
+
+HttpResponse Api::pool_health() {
+    const auto nodes = service_.nodes();
+    const auto online = std::ranges::count(nodes, "online", &service::NodeInfo::status);
+    HttpResponse response = readiness();
+    response.body.insert(
+        1, R"("nodes":)" + std::to_string(nodes.size()) + R"(,"nodes_online":)" + std::to_string(online) + ",");
+    return response;
 }
 
 HttpResponse Api::metrics() {
@@ -160,10 +171,26 @@ HttpResponse Api::all_catalogs(const Call &call) {
     return json_response(200, json_array(all, catalog_object));
 }
 
+Task<Result<Api::HeldBody>> Api::read_body(net::HttpBody &body, size_t max_bytes) {
+    const auto length_bytes = body.length_bytes();
+    const size_t claim_bytes = static_cast<size_t>(std::min<uint64_t>(length_bytes.value_or(max_bytes), max_bytes));
+    if (claim_bytes > options_.all_bodies_max_bytes - held_bytes_) {
+        co_return Status(Code::unavailable, "The gateway is reading as many request bodies as it has memory for.")
+            .with_name("too_busy");
+    }
+    held_bytes_ += claim_bytes;
+    HeldBody held;
+    held.held = std::shared_ptr<void>(nullptr, [this, claim_bytes](void *) { held_bytes_ -= claim_bytes; });
+    auto text = co_await body.read_all(max_bytes);
+    if (!text.ok()) co_return text.status();
+    held.text = std::move(*text);
+    co_return held;
+}
+
 Task<HttpResponse> Api::explain_route(Call &call) {
-    const auto body = co_await call.body.read_all(options_.json_body_max_bytes);
+    const auto body = co_await read_body(call.body, options_.json_body_max_bytes);
     if (!body.ok()) co_return error_response(body.status());
-    const auto sql = decode_sql(*body);
+    const auto sql = decode_sql(body->text);
     if (!sql.ok()) co_return error_response(sql.status());
     const auto explained = service_.explain_route(call.who, call.args[0], *sql);
     if (!explained.ok()) co_return error_response(as_oneshot(explained.status()));

@@ -17,7 +17,8 @@ namespace roost::http {
 struct ApiOptions {
     std::string version;
     size_t json_body_max_bytes = 32 << 20;
-    size_t small_body_max_bytes = 4 << 20;  // of the bodies that hold no SQL parameters
+    size_t small_body_max_bytes = 4 << 20;    // of the bodies that hold no SQL parameters
+    size_t all_bodies_max_bytes = 512 << 20;  // of all bodies being read or decoded at one time
     // SQL text in a page of the history: a thousand statements of 16 MiB each would not fit in memory.
     size_t listed_sql_max_bytes = 16 << 10;
     size_t upload_piece_bytes = 1 << 20;  // what is gathered before the file thread writes it
@@ -47,6 +48,7 @@ private:
     Response liveness();
     Response readiness();
     Response version();
+    Response pool_health();
     Response metrics();
     Response me(const Call &call);
     Response workspaces(const Call &call);
@@ -68,12 +70,19 @@ private:
     net::Task<Response> import_drop(Call &call);
     net::Task<Status> receive(net::HttpBody &body, const std::string &path, uint64_t &size_bytes);
 
+    // The whole body. Its bytes count against all_bodies_max_bytes as long as the result lives.
+    struct HeldBody {
+        std::string text;
+        std::shared_ptr<void> held;
+    };
+    net::Task<Result<HeldBody>> read_body(net::HttpBody &body, size_t max_bytes);
     Result<meta::Workspace> find_workspace(const service::Principal &who, std::string_view slug_or_id);
     Response statement_response(const service::StatementInfo &info, uint32_t first_page_rows) const;
 
     service::Service &service_;
     net::asio::thread_pool &files_;
     const ApiOptions options_;
+    size_t held_bytes_ = 0;
 };
 
 }  // namespace roost::http

@@ -60,9 +60,9 @@ Task<HttpResponse> Api::import_upload(Call &call) {
 Task<HttpResponse> Api::import_run(Call &call) {
     const auto id = import_id(call);
     if (!id.ok()) co_return error_response(id.status());
-    const auto text = co_await call.body.read_all(options_.small_body_max_bytes);
+    const auto text = co_await read_body(call.body, options_.small_body_max_bytes);
     if (!text.ok()) co_return error_response(text.status());
-    auto body = decode_import(*text, options_.decode);
+    auto body = decode_import(text->text, options_.decode);
     if (!body.ok()) co_return error_response(body.status());
     service::ImportRequest request;
     request.principal = call.who;

@@ -58,9 +58,10 @@ HttpResponse Api::statement_response(const service::StatementInfo &info, uint32_
 }
 
 Task<HttpResponse> Api::submit(Call &call) {
-    const auto text = co_await call.body.read_all(options_.json_body_max_bytes);
+    auto text = co_await read_body(call.body, options_.json_body_max_bytes);
     if (!text.ok()) co_return error_response(text.status());
-    auto body = decode_submit(*text, options_.decode);
+    auto body = decode_submit(text->text, options_.decode);
+    *text = {};  // the hold of the statement needs it no more
     if (!body.ok()) co_return error_response(body.status());
     if (body->agent &&
         !std::ranges::any_of(service_.nodes(), [&](const auto &node) { return node.id == *body->agent; })) {

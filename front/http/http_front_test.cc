@@ -30,6 +30,7 @@ protected:
         service_.stream_plan.dropped = &dropped_;
         ApiOptions options;
         options.version = "9.9.9";
+        options.all_bodies_max_bytes = 40 << 20;
         front_.emplace(loop_, service_, clock_, *log_, options);
         ASSERT_TRUE(front_->listen("127.0.0.1:0").ok());
         thread_ = std::thread([this] { loop_.run(); });
@@ -216,6 +217,20 @@ TEST_F(HttpFrontTest, SqlOf17MiBIsRefusedByTheServiceNotTheConnection) {
 TEST_F(HttpFrontTest, BodyOver32MiBIsTooLarge) {
     expect_error(submit(std::string(33 << 20, 'x')), 413, "body_too_large");
     EXPECT_EQ(submit("SELECT 1").status, 200);
+}
+
+TEST_F(HttpFrontTest, BodiesTogetherAreBounded) {
+    Client half(front_->endpoint());
+    half.send(
+        "POST /api/workspaces/main/queries HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret-token\r\n"
+        "Expect: 100-continue\r\nContent-Length: 30000000\r\n\r\n");
+    EXPECT_EQ(half.read()->status, 100);
+    const std::string large(20'000'000, 'x');
+    expect_error(submit(large), 503, "too_busy");
+    EXPECT_EQ(submit("SELECT 1").status, 200);
+    half.leave();
+    EXPECT_TRUE(eventually([&] { return service_.connections == 0; }));
+    expect_error(submit(large), 422, "program_limit_exceeded");
 }
 
 // --- submit, follow, cancel
@@ -511,7 +526,12 @@ TEST_F(HttpFrontTest, NotReadyAndDraining) {
     expect_error(answer, 503, "unavailable");
     EXPECT_EQ(answer.json["status"], "unavailable");
     EXPECT_EQ(call("GET", "/healthz", {}, {}).status, 200);
+    const Answer pool = call("GET", "/api/maintenance/health");
+    expect_error(pool, 503, "unavailable");
+    EXPECT_EQ(pool.json["nodes_online"], 1);
     service_.is_ready = true;
+    EXPECT_EQ(call("GET", "/api/maintenance/health").json, (Json{{"status", "ok"}, {"nodes", 1}, {"nodes_online", 1}}));
+    EXPECT_EQ(call("GET", "/api/workspaces/main/health").json["status"], "ok");
     service_.is_draining = true;
     EXPECT_EQ(call("GET", "/readyz", {}, {}).status, 503);
 }

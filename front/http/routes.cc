@@ -18,6 +18,7 @@ constexpr std::array kRoutes = {
     Entry{"GET", "api/readyz", Route::readiness},
     Entry{"GET", "api/version", Route::version},
     Entry{"GET", "metrics", Route::metrics},
+    Entry{"GET", "api/maintenance/health", Route::pool_health},
     Entry{"GET", "api/queries/{}", Route::statement},
     Entry{"DELETE", "api/queries/{}", Route::statement_cancel},
     Entry{"GET", "api/queries/{}/rows", Route::statement_rows},

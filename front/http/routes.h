@@ -14,6 +14,7 @@ enum class Route : uint8_t {
     liveness,
     readiness,
     version,
+    pool_health,
     metrics,
     me,
     workspaces,
