@@ -40,7 +40,7 @@ std::string reader_of(const std::string &format, const std::string &files) {
 }
 
 // What a person needs of the engine's error: the file by their name for it, the place and the reason, without the advice on SQL they did
-// not write. A CSV error is a page: the line and its number, the reason, an empty line, then advice and options with "file = PATH".
+// not write. A CSV error is a page: the line and its number, the reason, then advice and options with "file = PATH".
 Error import_error(Error error, const std::vector<std::pair<std::string, std::string>> &renames) {
     std::string text = error.message + (error.detail.empty() ? "" : "\n" + error.detail);
     for (const auto &[path, original] : renames) replace_all(text, path, original);
@@ -49,7 +49,7 @@ Error import_error(Error error, const std::vector<std::pair<std::string, std::st
     if (const size_t at = text.find(kFile); at != std::string::npos) {
         const size_t begin = at + kFile.size();
         file = text.substr(begin, text.find('\n', begin) - begin);
-        text.resize(std::min(text.find("\n\n"), at));
+        text.resize(std::min({at, text.find("\nColumn "), text.find("\nPossible solutions")}));
     }
     error.message = file.empty() || text.find(file) != std::string::npos ? text : file + ": " + text;
     error.detail.clear();
