@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "duckdb/parser/expression/list.hpp"
-#include "duckdb/parser/parsed_data/alter_info.hpp"
+#include "duckdb/parser/parsed_data/alter_table_info.hpp"
 #include "duckdb/parser/parsed_data/copy_info.hpp"
 #include "duckdb/parser/parsed_data/create_table_info.hpp"
 #include "duckdb/parser/parsed_data/create_type_info.hpp"
@@ -188,7 +188,8 @@ private:
     Status check_type(const duckdb::TypeExpression &type) const;
     Status check_show(const duckdb::ShowRef &show) const;
     Status refuse_statement(const duckdb::SQLStatement &statement) const;
-    Status check_create(const duckdb::CreateInfo &info);
+    Status check_create(const duckdb::CreateInfo &info) const;
+    Status check_alter(const duckdb::SQLStatement &statement) const;
     Status check_copy(const duckdb::CopyInfo &info) const;
     Status check_copy_option(const std::string &name, const duckdb::ParsedExpression *value) const;
     Status check_conditional(const duckdb::FunctionExpression &call, const std::string &name, FunctionKind kind) const;
@@ -234,9 +235,7 @@ Status Guard::on_statement(const duckdb::SQLStatement &statement) {
             return info.type == duckdb::CatalogType::SECRET_ENTRY ? refuse_statement(statement) : check_create(info);
         }
         case StatementType::ALTER_STATEMENT:
-            return statement.Cast<duckdb::AlterStatement>().info->type == duckdb::AlterType::ALTER_DATABASE
-                       ? refuse_statement(statement)
-                       : Status();
+            return check_alter(statement);
         case StatementType::DROP_STATEMENT:
             switch (statement.Cast<duckdb::DropStatement>().info->type) {
                 case duckdb::CatalogType::TABLE_ENTRY:
@@ -266,7 +265,26 @@ Status Guard::on_statement(const duckdb::SQLStatement &statement) {
     }
 }
 
-Status Guard::check_create(const duckdb::CreateInfo &info) {
+// The lake has no options of tables; those of other engines name paths.
+Status refuse_table_options() {
+    return refuse("table_option", "options of tables (WITH, SET (…)) are not supported", "leave them out");
+}
+
+Status Guard::check_alter(const duckdb::SQLStatement &statement) const {
+    const auto &info = *statement.Cast<duckdb::AlterStatement>().info;
+    if (info.type == duckdb::AlterType::ALTER_DATABASE) return refuse_statement(statement);
+    if (info.type != duckdb::AlterType::ALTER_TABLE) return Status();
+    const auto type = static_cast<const duckdb::AlterTableInfo &>(info).alter_table_type;
+    const bool options =
+        type == duckdb::AlterTableType::SET_TABLE_OPTIONS || type == duckdb::AlterTableType::RESET_TABLE_OPTIONS;
+    return options ? refuse_table_options() : Status();
+}
+
+Status Guard::check_create(const duckdb::CreateInfo &info) const {
+    if (info.type == duckdb::CatalogType::TABLE_ENTRY &&
+        !static_cast<const duckdb::CreateTableInfo &>(info).options.empty()) {
+        return refuse_table_options();
+    }
     if (context_ == Context::session) return Status();
     if (!info.temporary && !equals_folded(info.schema, "temp") && !equals_folded(info.catalog, "temp")) return Status();
     // PIVOT makes a type of its own; it lives as long as the statement's connection.
@@ -279,7 +297,7 @@ Status Guard::check_create(const duckdb::CreateInfo &info) {
 
 Status Guard::check_name(const NameUse &use) const {
     const bool defines = use.place == NameUse::Place::define;
-    ROOST_RETURN_IF_ERROR(check_qualifiers(use.name, defines, policy_));
+    ROOST_RETURN_IF_ERROR(check_qualifiers(use.name, use.place != NameUse::Place::read, policy_));
     if (context_ == Context::oneshot && equals_folded(use.name.catalog, "temp")) {
         return refuse("temp:oneshot", "temporary objects live in a session", "open a session");
     }
@@ -395,7 +413,7 @@ Status Guard::check_conditional(const duckdb::FunctionExpression &call, const st
 Status Guard::check_current_setting(const duckdb::FunctionExpression &call) const {
     const std::string *text = call.children.empty() ? nullptr : string_constant(*call.children[0]);
     const bool others_constant =
-        std::all_of(call.children.begin(), call.children.end(), [](const auto &child) { return is_constant(*child); });
+        std::all_of(call.children.begin(), call.children.end(), [](const auto &child) { return is_literal(*child); });
     if (text == nullptr || !others_constant) {
         return refuse("setting:computed", "the argument of current_setting must be a literal",
                       "write the setting's name");

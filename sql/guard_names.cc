@@ -88,13 +88,13 @@ bool is_metadata_catalog(std::string_view name) {
     return name.size() >= prefix.size() && equals_folded(name.substr(0, prefix.size()), prefix);
 }
 
-Status check_qualifiers(const TableName &name, bool defines, const GuardPolicy &policy) {
+Status check_qualifiers(const TableName &name, bool changes, const GuardPolicy &policy) {
     for (const std::string *part : {&name.catalog, &name.schema, &name.table}) {
         if (is_metadata_catalog(*part)) return refuse_metadata();
     }
     const std::string catalog = fold(name.catalog);
     const std::string schema = fold(name.schema);
-    if (defines && is_system_schema(schema)) {
+    if (changes && is_system_schema(schema)) {
         return refuse("schema:" + schema, "the schema " + schema + " cannot be changed", "use a schema of your own");
     }
     if (catalog.empty()) {
@@ -102,7 +102,7 @@ Status check_qualifiers(const TableName &name, bool defines, const GuardPolicy &
         return is_engine_catalog(schema) && !name.table.empty() ? refuse_catalog(schema) : Status();
     }
     if (catalog == "temp" || one_of(catalog, policy.catalogs)) return Status();
-    if (catalog == "system" && is_system_schema(schema) && !defines) return Status();
+    if (catalog == "system" && is_system_schema(schema) && !changes) return Status();
     return refuse_catalog(name.catalog);
 }
 

@@ -19,7 +19,7 @@ bool is_metadata_catalog(std::string_view name);
 
 // Whether the catalog and schema parts of a name may be used. An only qualifier stands in `schema` and may be a catalog
 // too. `defines`: CREATE, ALTER, DROP.
-Status check_qualifiers(const TableName &name, bool defines, const GuardPolicy &policy);
+Status check_qualifiers(const TableName &name, bool changes, const GuardPolicy &policy);
 
 // Whether a name that no CTE explains may be read: views of the engine's own, and what DuckDB would open as a file.
 Status check_relation(const TableName &name, const GuardPolicy &policy);
