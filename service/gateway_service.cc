@@ -292,13 +292,10 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::sh
     if (sql::is_session_command(kind)) {
         co_return Status(Code::unimplemented, std::string(sql::kind_name(kind)) + " is not supported here");
     }
-    const bool writes = sql::changes_lake(kind);
     auto run = make_run(session, std::move(request), {});
     if (!run.ok()) co_return run.status();
-    std::unique_ptr<RunStream> stream = std::move(*run);
-    if (Status status = co_await stream->begin(); !status.ok()) co_return status;
-    if (!writes && session->transaction == TransactionState::open) session->transaction_has_read = true;
-    co_return std::unique_ptr<ResultStream>(std::move(stream));
+    // Not begun yet: the front must hold the stream to be able to cancel a wait for the write lease.
+    co_return std::unique_ptr<ResultStream>(std::move(*run));
 }
 
 net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::begin_transaction(std::shared_ptr<Session> session,

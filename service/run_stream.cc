@@ -90,13 +90,18 @@ void RunStream::record_start() {
 }
 
 net::Task<Status> RunStream::begin() {
-    Status status = co_await take_lease();
+    begun_ = true;
+    Status status = cancel_reason_.ok() ? co_await take_lease() : cancel_reason_;
     if (status.ok()) {
         const int64_t route_since_us = core_.clock.monotonic_us();
         status = dispatch(std::nullopt);
         timings_.route_us = core_.clock.monotonic_us() - route_since_us;
     }
-    if (!status.ok()) settle(status);
+    if (!status.ok()) {
+        settle(status);
+    } else if (spec_.transaction == TransactionAction::in_session && !spec_.writes) {
+        session_->transaction_has_read = true;
+    }
     co_return status;
 }
 
@@ -258,6 +263,9 @@ Status RunStream::take_end(const net::Frame &frame) {
 }
 
 net::Task<Result<ResultHeader>> RunStream::header() {
+    if (!begun_) {
+        if (Status status = co_await begin(); !status.ok()) co_return status;
+    }
     while (!header_) {
         if (settled_) co_return completion_.status.ok() ? Status(Code::internal, "the statement has ended") : completion_.status;
         auto frame = co_await next_frame();

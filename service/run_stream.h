@@ -29,7 +29,8 @@ public:
     RunStream(Core &core, std::shared_ptr<Session> session, sql::Statement statement, StatementSpec spec, RunOptions options);
     ~RunStream() override;
 
-    // Lease, route, dispatch. An error has settled the statement.
+    // Lease, route, dispatch. An error has settled the statement. header() and next() begin by themselves, so that who holds the
+    // stream can cancel it from the start.
     net::Task<Status> begin();
 
     const Uuid &id() const override { return spec_.id; }
@@ -74,6 +75,7 @@ private:
     std::optional<ResultHeader> header_;
     bool header_given_ = false;
     uint64_t rows_given_ = 0;
+    bool begun_ = false;
     bool settled_ = false;
     bool start_recorded_ = false;
     Status cancel_reason_;
