@@ -58,7 +58,10 @@ class Connection:
         """Messages up to ReadyForQuery; raises ServerError behind the last one when there was an error."""
         error = None
         while True:
-            kind, body = self.receive()
+            try:
+                kind, body = self.receive()
+            except EOFError:
+                raise error or EOFError("the server closed the connection") from None
             if kind == b"E":
                 error = ServerError(error_fields(body))
             yield kind, body
