@@ -1,7 +1,8 @@
-// The wish to stop a statement: who runs it looks at requested() wherever it can stop; DuckDB's own loops are stopped by an
-// interrupt of the connection that is watched. Thread-safe.
+// The wish to stop a statement: who runs it looks at requested() wherever it can stop; DuckDB's own loops are stopped
+// by an interrupt of the connection that is watched. Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/mutex.h"
@@ -26,6 +27,13 @@ public:
         if (!requested()) return Status();
         MutexLock lock(mutex_);
         return reason_;
+    }
+    // How far the watched connection's query is: 0..100, negative when unknown.
+    double progress() const ROOST_EXCLUDES(mutex_) {
+        MutexLock lock(mutex_);
+        if (!watched_) return -1;
+        const double percentage = watched_->GetQueryProgress().GetPercentage();
+        return percentage < 0 ? -1 : std::min(percentage, 100.0);
     }
     // The connection to interrupt from now on; null: none.
     void watch(duckdb::shared_ptr<duckdb::ClientContext> context) ROOST_EXCLUDES(mutex_) {

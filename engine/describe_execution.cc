@@ -23,7 +23,8 @@ struct Description {
 
 // One bind with the parameters that have a type as NULLs of it; the others get what the statement says of them. Throws.
 // REQUIRES: an open transaction.
-Description bind_statement(duckdb::ClientContext &context, const duckdb::SQLStatement &statement, const ParamTypes &declared) {
+Description bind_statement(duckdb::ClientContext &context, const duckdb::SQLStatement &statement,
+                           const ParamTypes &declared) {
     duckdb::Planner planner(context);
     for (size_t i = 0; i < declared.size(); i++) {
         if (!is_known(declared[i])) continue;
@@ -82,7 +83,7 @@ Result<ResultHeader> bind_on(LakeConnection &connection, const StatementSpec &sp
 }  // namespace
 
 Result<ResultHeader> DescribeExecution::describe() {
-    ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
     ROOST_ASSIGN_OR_RETURN(const auto instance, pool->small());
     ROOST_ASSIGN_OR_RETURN(auto connection, instance->connect());
     cancellation_.watch(connection->shared_context());
@@ -102,7 +103,7 @@ Result<ResultHeader> DescribeExecution::describe() {
 
 // An open transaction has tables of its own.
 Result<ResultHeader> DescribeExecution::describe_in_session() {
-    ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
     const auto session = parts_.sessions.open(spec_.session);
     SessionVisit visit(*session, cancellation_);
     if (!visit.status().ok()) return visit.status();
@@ -127,6 +128,8 @@ Result<PlanInfo> DescribeExecution::plan() {
 
 Status DescribeExecution::start(const Grant &) { return fail(Status(Code::internal, "a description can't be run")); }
 
-Result<bool> DescribeExecution::step(ResultSink &) { return fail(Status(Code::internal, "a description can't be run")); }
+Result<bool> DescribeExecution::step(ResultSink &) {
+    return fail(Status(Code::internal, "a description can't be run"));
+}
 
 }  // namespace roost

@@ -32,12 +32,13 @@ uint32_t character_position(const duckdb::ErrorData &error, std::string_view sql
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), offset);
     if (failed != std::errc() || offset > sql.size()) return 0;
     const auto before = sql.substr(0, offset);
-    return 1 + static_cast<uint32_t>(std::count_if(before.begin(), before.end(),
-                                                   [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    return 1 + static_cast<uint32_t>(std::count_if(before.begin(), before.end(), [](char c) {
+               return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+           }));
 }
 
-// The rest of a message, split into what to try (hint) and more of it (detail). The echo of the statement ("LINE 1: …") is
-// dropped: the position says it.
+// The rest of a message, split into what to try (hint) and more of it (detail). The echo of the statement ("LINE 1: …")
+// is dropped: the position says it.
 struct Remainder {
     std::string detail;
     std::string hint;
@@ -67,7 +68,7 @@ std::string_view missing_entry_sqlstate(std::string_view text) {
         return "42P01";
     }
     if (has(text, "Function with name") || has(text, "Macro")) return "42883";
-    if (has(text, "Schema with name")) return "3F000";
+    if (has(text, "Schema with name") || has(text, "Schema \"")) return "3F000";
     if (has(text, "Catalog with name") || has(text, "Catalog \"")) return "3D000";
     return "42704";
 }
@@ -78,10 +79,12 @@ std::string_view catalog_sqlstate(std::string_view text, std::string_view subtyp
     }
     if (subtype == "COLUMN_NOT_FOUND") return "42703";
     if (subtype == "NO_MATCHING_FUNCTION" || has(text, "No function matches")) return "42883";
-    if (subtype == "MISSING_ENTRY" || has(text, "does not exist")) return missing_entry_sqlstate(text);
+    if (subtype == "MISSING_ENTRY" || has(text, "does not exist") || has(text, " not found in DuckLake"))
+        return missing_entry_sqlstate(text);
     if (has(text, "No catalog + schema named")) return "3F000";
     if (has(text, "mbiguous")) return "42702";
-    if (has(text, "GROUP BY") || has(text, "aggregate") || has(text, "window functions are not allowed")) return "42803";
+    if (has(text, "GROUP BY") || has(text, "aggregate") || has(text, "window functions are not allowed"))
+        return "42803";
     if (has(text, "Referenced column") || has(text, "does not have a column")) return "42703";
     if (has(text, "Referenced table")) return "42P01";
     if (has(text, "read-only")) return "25006";

@@ -1,5 +1,6 @@
-// DuckDB's exceptions as Status: SQLSTATE (contracts/pgwire.md section 6), a message a person can act on, the place in the
-// statement. Nothing of the node leaves with it: no paths, no stack, no words of an internal error. Stateless, thread-safe.
+// DuckDB's exceptions as Status: SQLSTATE (contracts/pgwire.md section 6), a message a person can act on, the place in
+// the statement. Nothing of the node leaves with it: no paths, no stack, no words of an internal error. Stateless,
+// thread-safe.
 #pragma once
 
 #include <exception>

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <stop_token>
+#include <thread>
 
 #include "duckdb/main/database.hpp"
 #include "engine/execution.h"
@@ -58,7 +60,10 @@ public:
     std::string version() const override { return duckdb::DuckDB::LibraryVersion(); }
 
 private:
+    void warm(const std::stop_token &stop, uint32_t slots);
+
     EngineParts parts_;
+    std::jthread warmer_;  // last: it is joined before the parts go
 };
 
 Status DuckdbEngine::open(const EngineOptions &options) {
@@ -68,8 +73,9 @@ Status DuckdbEngine::open(const EngineOptions &options) {
     fs::remove_all(spill_root, error);  // of a run that ended badly
     fs::create_directories(spill_root, error);
     if (error) return Status(Code::io_error, "can't make the spill directory: " + error.message());
-    ROOST_ASSIGN_OR_RETURN(parts_.results, ResultStore::open(options.dir + "/results", options.result_retention_ms,
-                                                             options.spill_max_bytes));
+    const uint64_t result_max_bytes = options.result_max_bytes > 0 ? options.result_max_bytes : options.spill_max_bytes;
+    ROOST_ASSIGN_OR_RETURN(parts_.results,
+                           ResultStore::open(options.dir + "/results", options.result_retention_ms, result_max_bytes));
     const Redactions redactions = redactions_of(options);
     for (const auto &lake : options.lakes) {
         auto pool = std::make_unique<InstancePool>(
@@ -88,7 +94,17 @@ Status DuckdbEngine::open(const EngineOptions &options) {
         ROOST_RETURN_IF_ERROR(pool->small().status());
         parts_.catalogs.emplace(lake.catalog, std::move(pool));
     }
+    warmer_ = std::jthread([this, slots = options.warm_slots](const std::stop_token &stop) { warm(stop, slots); });
     return Status();
+}
+
+// Failures are left to the statement that needs the instance: it makes its own and tells.
+void DuckdbEngine::warm(const std::stop_token &stop, uint32_t slots) {
+    for (const auto &[name, pool] : parts_.catalogs) {
+        if (stop.stop_requested()) return;
+        (void)pool->pinned();
+        for (uint32_t slot = 0; slot < slots && !stop.stop_requested(); slot++) pool->warm_slot(slot);
+    }
 }
 
 Result<std::unique_ptr<Execution>> DuckdbEngine::create(StatementSpec spec) {

@@ -1,8 +1,9 @@
-// The node's DuckDB: pooled instances over one or more lakes, their walls, execution of statements and encoding of results.
-// Engine is thread-safe. An Execution is used by one worker thread at a time (plan → start → step… → finish, maybe on different
-// threads with a happens-before between), except cancel() and progress(), which any thread may call at any time.
-// An engine must be gone before main returns (DuckDB keeps thread-local state that exit handlers no longer have).
-// Called by cluster/node_agent; knows nothing of links, queues or admission: the caller decides when and with which grant.
+// The node's DuckDB: pooled instances over one or more lakes, their walls, execution of statements and encoding of
+// results. Engine is thread-safe. An Execution is used by one worker thread at a time (plan → start → step… → finish,
+// maybe on different threads with a happens-before between), except cancel() and progress(), which any thread may call
+// at any time. An engine must be gone before main returns (DuckDB keeps thread-local state that exit handlers no longer
+// have). Called by cluster/node_agent; knows nothing of links, queues or admission: the caller decides when and with
+// which grant.
 #pragma once
 
 #include <functional>
@@ -21,13 +22,15 @@ class Log;
 }
 
 struct EngineOptions {
-    std::string dir;             // the node's own directory; engine uses spill/ and results/ below it
-    std::string extension_dir;   // *.duckdb_extension files
+    std::string dir;            // the node's own directory; engine uses spill/ and results/ below it
+    std::string extension_dir;  // *.duckdb_extension files
     std::vector<LakeLocation> lakes;
-    uint32_t threads = 1;        // cores of this node
-    uint64_t small_bytes = 0;    // memory limit of the shared small instance of a catalog (one thread)
-    uint64_t pinned_bytes = 0;   // base limit of the shared instance of a catalog for sessions with an open transaction
+    uint32_t threads = 1;       // cores of this node
+    uint64_t small_bytes = 0;   // memory limit of the shared small instance of a catalog (one thread)
+    uint64_t pinned_bytes = 0;  // base limit of the shared instance of a catalog for sessions with an open transaction
     uint64_t spill_max_bytes = 0;
+    uint64_t result_max_bytes = 0;  // of all stored results together; 0: as spill_max_bytes
+    uint32_t warm_slots = 0;        // slots 0 … whose instances are made in the background after open
     int64_t result_retention_ms = 86'400'000;
 };
 
@@ -45,7 +48,7 @@ struct Grant {
 
 struct PlanInfo {
     bool fits_small = false;
-    uint64_t estimated_bytes = 0;  // sum over blocking operators, see admission.md; a rough figure is enough for fits_small
+    uint64_t estimated_bytes = 0;  // sum over blocking operators, see admission.md; rough
     ResultHeader header;
 };
 
@@ -61,18 +64,18 @@ public:
 class Execution {
 public:
     virtual ~Execution() = default;
-    // Binds and optimises in the small instance (or on the session's connection) without running anything. Errors are the
-    // statement's own (syntax, unknown table …).
+    // Binds and optimises in the small instance (or on the session's connection) without running anything. Errors are
+    // the statement's own (syntax, unknown table …).
     virtual Result<PlanInfo> plan() = 0;
-    // Begins to run with this grant. After plan() with Lane::small the plan is used as it is. May be called without plan()
-    // (spec.shape_is_large).
+    // Begins to run with this grant. After plan() with Lane::small the plan is used as it is. May be called without
+    // plan() (spec.shape_is_large).
     virtual Status start(const Grant &grant) = 0;
-    // Runs until the sink says enough or the end: true when there is more to do. Writes (commit included) and stored results
-    // finish here too.
+    // Runs until the sink says enough or the end: true when there is more to do. Writes (commit included) and stored
+    // results finish here too.
     virtual Result<bool> step(ResultSink &sink) = 0;
-    // Releases the engine's part (connection, instance back to its pool, transaction of an autocommit statement rolled back
-    // if it did not commit) and says what happened; `status` is why it ends when that is not the engine's own result.
-    // When it returns the memory of the grant is back. Called exactly once.
+    // Releases the engine's part (connection, instance back to its pool, transaction of an autocommit statement rolled
+    // back if it did not commit) and says what happened; `status` is why it ends when that is not the engine's own
+    // result. When it returns the memory of the grant is back. Called exactly once.
     virtual Completion finish(Status status) = 0;
     // Makes plan/start/step return `reason` soon. Idempotent; the first reason wins.
     virtual void cancel(Status reason) = 0;

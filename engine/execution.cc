@@ -27,7 +27,10 @@ Completion BaseExecution::account(Status status, const ResultOutput *output, con
         completion_.timings.encode_us = output->encode_us();
         completion_.timings.blocked_us = output->blocked_us();
     }
-    if (query) completion_.peak_memory_bytes = query->peak_bytes();
+    if (query) {
+        completion_.peak_memory_bytes = query->peak_bytes();
+        completion_.profile_json = query->profile_json();
+    }
     return std::move(completion_);
 }
 
@@ -39,6 +42,7 @@ Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid 
         connection.commit();
         return Status();
     } catch (const std::exception &error) {
+        instance.note_failed_commit();
         return instance.error(duckdb::ErrorData(error), "");
     }
 }
@@ -62,7 +66,8 @@ Result<bool> TransactionEndExecution::step(ResultSink &sink) {
     const auto session = parts_.sessions.find(spec_.session);
     if (!session) {
         if (spec_.transaction == TransactionAction::rollback) return false;
-        return fail(Status(Code::failed_precondition, "there is no transaction to commit on this node").with_sqlstate("25P01"));
+        return fail(
+            Status(Code::failed_precondition, "there is no transaction to commit on this node").with_sqlstate("25P01"));
     }
     ROOST_RETURN_IF_ERROR(fail(session->enter(cancellation_)));
     Status status;

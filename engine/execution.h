@@ -1,4 +1,5 @@
-// The executions that Engine::create makes, one class a kind of statement. Each follows Execution's contract (engine.h).
+// The executions that Engine::create makes, one class a kind of statement. Each follows Execution's contract
+// (engine.h).
 #pragma once
 
 #include <map>
@@ -28,7 +29,7 @@ class BaseExecution : public Execution {
 public:
     BaseExecution(EngineParts &parts, StatementSpec spec) : parts_(parts), spec_(std::move(spec)) {}
     void cancel(Status reason) override { cancellation_.cancel(std::move(reason)); }
-    double progress() const override { return -1; }
+    double progress() const override { return cancellation_.progress(); }
 
 protected:
     Result<InstancePool *> catalog() const;
@@ -57,12 +58,14 @@ private:
     Status enter(std::shared_ptr<Instance> instance);
     void leave();
     Status enter_slot(const Grant &grant);
+    RunningQuery::Watch watch_of(const Grant &grant) const;
     Status commit();
 
     std::shared_ptr<Instance> instance_;
     std::unique_ptr<LakeConnection> connection_;
     std::unique_ptr<RunningQuery> query_;
     std::optional<uint32_t> slot_;
+    double scanned_rows_ = 0;
     std::optional<ResultOutput> output_;
 };
 
@@ -88,6 +91,7 @@ private:
     std::unique_ptr<SpooledChunks> chunks_;
     std::optional<ResultOutput> output_;
     uint64_t lent_bytes_ = 0;
+    uint64_t planned_in_ = 0;  // the session's count of statements when query_ was prepared
 };
 
 // COMMIT or ROLLBACK of a session's transaction.

@@ -106,7 +106,9 @@ public:
     }
     duckdb::vector<duckdb::OpenFileInfo> Glob(const std::string &path, duckdb::FileOpener *opener) override {
         check_pattern(path);
-        return local_.Glob(path, opener);
+        auto found = local_.Glob(path, opener);
+        drop_outsiders(found);
+        return found;
     }
 
     // Handles come from the local file system and carry it, so these are only reached by a handle of another layer.
@@ -146,8 +148,8 @@ public:
 
 protected:
     bool SupportsOpenFileExtended() const override { return true; }
-    duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
-                                                            Opener opener) override {
+    duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file,
+                                                            duckdb::FileOpenFlags flags, Opener opener) override {
         wall_->check(file.path, access_of(flags));
         return static_cast<duckdb::FileSystem &>(local_).OpenFile(file, flags, opener);
     }
@@ -158,17 +160,24 @@ protected:
         return static_cast<duckdb::FileSystem &>(local_).ListFiles(directory, callback, opener);
     }
     bool SupportsGlobExtended() const override { return true; }
-    duckdb::unique_ptr<duckdb::MultiFileList> GlobFilesExtended(const std::string &path, const duckdb::FileGlobInput &input,
+    duckdb::unique_ptr<duckdb::MultiFileList> GlobFilesExtended(const std::string &path,
+                                                                const duckdb::FileGlobInput &input,
                                                                 Opener opener) override {
         check_pattern(path);
-        return static_cast<duckdb::FileSystem &>(local_).Glob(path, input, opener);
+        auto list = static_cast<duckdb::FileSystem &>(local_).Glob(path, input, opener);
+        duckdb::vector<duckdb::OpenFileInfo> found = list->GetAllFiles();
+        drop_outsiders(found);
+        return duckdb::make_uniq<duckdb::SimpleMultiFileList>(std::move(found));
     }
 
 private:
     static Access access_of(const duckdb::FileOpenFlags &flags) {
         return flags.OpenForWriting() ? Access::write : Access::read;
     }
-    // What a pattern matches below an allowed directory may still lead out of it; opening it is checked again.
+    // What a pattern matches below an allowed directory may lead out of it, through a link.
+    void drop_outsiders(duckdb::vector<duckdb::OpenFileInfo> &found) const {
+        std::erase_if(found, [this](const auto &file) { return !wall_->allows(file.path, Access::read); });
+    }
     void check_pattern(const std::string &pattern) const {
         if (has_parent_component(pattern)) refuse(pattern, "files.parent", "a path may not hold '..'");
         wall_->check(fixed_part(pattern), Access::list);
@@ -182,36 +191,33 @@ private:
 
 FileWall::FileWall(FileWallOptions options)
     : options_(std::move(options)),
-      data_(root_of(options_.data_dir)),
-      spill_(root_of(options_.spill_dir)),
-      staging_(root_of(options_.staging_dir)) {}
+      data_real_(real_path(options_.data_dir)),
+      spill_real_(real_path(options_.spill_dir)),
+      staging_real_(options_.staging_dir.empty() ? std::string() : real_path(options_.staging_dir)) {}
 
-FileWall::Root FileWall::root_of(const std::string &dir) {
-    if (dir.empty()) return {};
-    std::string given = dir;
-    while (given.size() > 1 && given.back() == '/') given.pop_back();
-    return {.given = given, .real = real_path(given)};
+std::optional<FileWall::Refusal> FileWall::judge(const std::string &path, Access access) const {
+    if (!sealed_.load(std::memory_order_acquire)) return std::nullopt;
+    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) {
+        return Refusal{"files.absolute", "only absolute local paths exist here"};
+    }
+    if (has_parent_component(path)) return Refusal{"files.parent", "a path may not hold '..'"};
+    const std::string real = real_path(path);
+    if (is_within(real, data_real_) || is_within(real, spill_real_)) return std::nullopt;
+    if (is_within(real, staging_real_)) {
+        if (access == Access::read || access == Access::list) return std::nullopt;
+        return Refusal{"files.staging", "uploaded files are read only"};
+    }
+    return Refusal{"files.outside_lake", "it is outside the lake"};
 }
 
 void FileWall::check(const std::string &path, Access access) const {
-    if (!sealed_.load(std::memory_order_acquire)) return;
-    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) {
-        refuse(path, "files.absolute", "only absolute local paths exist here");
-    }
-    if (has_parent_component(path)) refuse(path, "files.parent", "a path may not hold '..'");
-    const std::string real = real_path(path);
-    if (is_within(real, data_.real) || is_within(real, spill_.real)) return;
-    if (is_within(real, staging_.real)) {
-        if (access == Access::read || access == Access::list) return;
-        refuse(path, "files.staging", "uploaded files are read only");
-    }
-    refuse(path, "files.outside_lake", "it is outside the lake");
+    if (const auto refusal = judge(path, access)) refuse(path, refusal->rule, refusal->why);
 }
 
 bool FileWall::check_removal(const std::string &path) const {
     check(path, Access::remove);
     if (!sealed_.load(std::memory_order_acquire) || commits_.load() == 0) return false;
-    if (!is_within(real_path(path), data_.real)) return false;
+    if (!is_within(real_path(path), data_real_)) return false;
     if (options_.on_deferred_removal) options_.on_deferred_removal(path);
     return true;
 }

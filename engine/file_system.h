@@ -1,15 +1,16 @@
-// The file layer of a DuckDB instance: the local file system behind a wall. Before seal() everything passes (instance set-up:
-// extensions, control groups, the lake's catalog); after it only
+// The file layer of a DuckDB instance: the local file system behind a wall. Before seal() everything passes (instance
+// set-up: extensions, control groups, the lake's catalog); after it only
 //   the lake's data directory   read, write, list, create and remove below it
 //   the instance's spill directory   the same
 //   the staging directory       read and list, only where the options name one
-// and everything else is refused with a PermissionException that names the rule. Paths are judged by where they really lead:
-// a `..` component is refused, symbolic links are resolved. Thread-safe.
+// and everything else is refused with a PermissionException that names the rule. Paths are judged by where they really
+// lead: a `..` component is refused, symbolic links are resolved. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "duckdb/common/local_file_system.hpp"
@@ -31,8 +32,9 @@ public:
 
     void seal() { sealed_.store(true, std::memory_order_release); }
 
-    // While at least one is alive, files below data_dir are kept when DuckDB removes them. DuckLake removes the new files of a
-    // commit on any exception, though the commit may have reached the catalog: whoever cleans up later looks there first.
+    // While at least one is alive, files below data_dir are kept when DuckDB removes them. DuckLake removes the new
+    // files of a commit on any exception, though the commit may have reached the catalog: whoever cleans up later looks
+    // there first.
     class DeferRemovals {
     public:
         explicit DeferRemovals(FileWall &wall) : wall_(wall) { wall_.commits_.fetch_add(1); }
@@ -47,20 +49,21 @@ public:
     enum class Access : uint8_t { read, list, write, remove };
     // Throws duckdb::PermissionException when `path` may not be used that way.
     void check(const std::string &path, Access access) const;
+    bool allows(const std::string &path, Access access) const { return !judge(path, access); }
     // As check(remove). True: leave the file, its removal was put off.
     bool check_removal(const std::string &path) const;
 
 private:
-    struct Root {
-        std::string given;  // as the options say
-        std::string real;   // links resolved
+    struct Refusal {
+        const char *rule;
+        const char *why;
     };
-    static Root root_of(const std::string &dir);
+    std::optional<Refusal> judge(const std::string &path, Access access) const;
 
     const FileWallOptions options_;
-    const Root data_;
-    const Root spill_;
-    const Root staging_;
+    const std::string data_real_;  // links resolved, no slash at the end
+    const std::string spill_real_;
+    const std::string staging_real_;
     std::atomic<bool> sealed_{false};
     std::atomic<int> commits_{0};
 };

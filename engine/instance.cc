@@ -107,7 +107,9 @@ void Instance::set_up() {
         .spill_dir = spill_dir_,
         .staging_dir = options_.internal ? options_.lake.staging_path : std::string(),
         .on_deferred_removal =
-            [&log = log_](const std::string &path) { log.warn("removal_deferred", {{"path", path}}); },
+            [&log = log_](const std::string &path) {
+                log.warn("removal_deferred", {{"path", path}});
+            },
     });
 
     duckdb::DBConfig config;
@@ -201,6 +203,10 @@ Status Instance::take_back(uint64_t bytes) {
 duckdb::BufferManager &Instance::buffer_manager() { return database_->instance->GetBufferManager(); }
 
 uint64_t Instance::used_bytes() const { return database_->instance->GetBufferManager().GetUsedMemory(); }
+
+void Instance::note_failed_commit() {
+    if (failed_commits_.fetch_add(1) + 1 == kFailedCommitsMax) mark_broken();
+}
 
 Status Instance::error(const duckdb::ErrorData &error, std::string_view sql) {
     if (breaks_instance(error)) {

@@ -1,5 +1,5 @@
-// One in-memory DuckDB database with one lake attached, walled: its extensions, limits, spill directory, file wall, and a pool of
-// connections. Made by InstancePool, shared by the executions that run in it. Thread-safe.
+// One in-memory DuckDB database with one lake attached, walled: its extensions, limits, spill directory, file wall, and
+// a pool of connections. Made by InstancePool, shared by the executions that run in it. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -57,13 +57,18 @@ public:
     uint64_t used_bytes() const;
     // Raises the limit by `bytes` for a statement, above what options() say, until take_back.
     Status lend(uint64_t bytes) ROOST_EXCLUDES(limit_mutex_);
-    // Lowers it again. When this returns ok the limit is lower and no more than that is in use. Retries while others unpin.
+    // Lowers it again. When this returns ok the limit is lower and no more than that is in use. Retries while others
+    // unpin.
     Status take_back(uint64_t bytes) ROOST_EXCLUDES(limit_mutex_);
 
     // No new statement gets this instance; those that run go on.
     void mark_broken() { broken_.store(true); }
     bool broken() const { return broken_.load(); }
-    // As status_of, with this node's redactions; marks the instance broken and logs the engine's words when they say so.
+    // A commit failed here. DuckLake keeps the transaction of a failed commit, with what it holds in memory, until its
+    // catalog is detached: after many of them the instance is to be replaced.
+    void note_failed_commit();
+    // As status_of, with this node's redactions; marks the instance broken and logs the engine's words when they say
+    // so.
     Status error(const duckdb::ErrorData &error, std::string_view sql);
 
 private:
@@ -72,6 +77,7 @@ private:
     std::string make_spill_dir();
 
     static constexpr size_t kPooledConnections = 16;
+    static constexpr uint32_t kFailedCommitsMax = 32;  // about 0.3 MiB each
 
     const InstanceOptions options_;
     obs::Log &log_;
@@ -79,7 +85,9 @@ private:
     std::shared_ptr<FileWall> wall_;
     std::unique_ptr<duckdb::DuckDB> database_;
     std::atomic<bool> broken_{false};
-    // Held over the engine's change of a limit, on purpose: two changes must not overtake each other, and nothing else waits.
+    std::atomic<uint32_t> failed_commits_{0};
+    // Held over the engine's change of a limit, on purpose: two changes must not overtake each other, and nothing else
+    // waits.
     Mutex limit_mutex_;
     uint64_t lent_bytes_ ROOST_GUARDED_BY(limit_mutex_) = 0;
     Mutex mutex_;

@@ -4,6 +4,13 @@
 
 namespace roost {
 
+namespace {
+
+// Of an instance between statements: schemas and footers stay.
+constexpr uint64_t kIdleBytes = 16ull << 20;
+
+}  // namespace
+
 InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes) const {
     return {
         .lake = options_.lake,
@@ -53,6 +60,7 @@ Result<std::shared_ptr<Instance>> InstancePool::take_slot(uint32_t slot, uint64_
     std::shared_ptr<Instance> instance;
     {
         MutexLock lock(mutex_);
+        seen_slots_.insert(slot);
         if (const auto found = idle_slots_.find(slot); found != idle_slots_.end()) {
             instance = std::move(found->second);
             idle_slots_.erase(found);
@@ -69,8 +77,22 @@ Result<std::shared_ptr<Instance>> InstancePool::take_slot(uint32_t slot, uint64_
 
 void InstancePool::give_back_slot(uint32_t slot, std::shared_ptr<Instance> instance) {
     if (!instance || instance->broken()) return;
+    // The grant's memory is back when this returns: what is kept warm fits the idle limit, or the instance goes.
+    if (!instance->set_memory_limit(kIdleBytes).ok()) return;
     MutexLock lock(mutex_);
     idle_slots_.try_emplace(slot, std::move(instance));
+}
+
+void InstancePool::warm_slot(uint32_t slot) {
+    {
+        MutexLock lock(mutex_);
+        if (!seen_slots_.insert(slot).second) return;
+    }
+    auto made = Instance::make(instance_options(options_.threads, kIdleBytes), log_);
+    if (!made.ok()) return;  // whoever takes the slot makes it, and reports
+    MutexLock lock(mutex_);
+    remember(*made);
+    idle_slots_.try_emplace(slot, std::move(made).value());
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::make_internal(uint64_t bytes) {

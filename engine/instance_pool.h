@@ -1,10 +1,11 @@
-// The instances of one catalog: the shared small one (one thread, point reads), the shared pinned one (sessions with an open
-// transaction), and one for each slot of the ladder, taken for a statement and kept warm between. Broken instances are replaced by
-// the next caller. Thread-safe. Owned by the engine.
+// The instances of one catalog: the shared small one (one thread, point reads), the shared pinned one (sessions with an
+// open transaction), and one for each slot of the ladder, taken for a statement and kept warm between. Broken instances
+// are replaced by the next caller. Thread-safe. Owned by the engine.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ public:
     // The slot's own instance with its limit set to `bytes`; the caller has it alone until give_back_slot.
     Result<std::shared_ptr<Instance>> take_slot(uint32_t slot, uint64_t bytes) ROOST_EXCLUDES(mutex_);
     void give_back_slot(uint32_t slot, std::shared_ptr<Instance> instance) ROOST_EXCLUDES(mutex_);
+    // Makes the slot's instance when it is neither there nor taken, for whoever takes it next.
+    void warm_slot(uint32_t slot) ROOST_EXCLUDES(mutex_);
     // For one statement of roost's own, which may read the staging directory.
     Result<std::shared_ptr<Instance>> make_internal(uint64_t bytes);
 
@@ -52,6 +55,7 @@ private:
     mutable Mutex mutex_;
     std::shared_ptr<Instance> small_ ROOST_GUARDED_BY(mutex_);
     std::shared_ptr<Instance> pinned_ ROOST_GUARDED_BY(mutex_);
+    std::set<uint32_t> seen_slots_ ROOST_GUARDED_BY(mutex_);  // that had an instance once
     std::map<uint32_t, std::shared_ptr<Instance>> idle_slots_ ROOST_GUARDED_BY(mutex_);
     std::vector<std::weak_ptr<Instance>> made_ ROOST_GUARDED_BY(mutex_);  // all that may still hold memory
 };

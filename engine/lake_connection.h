@@ -1,5 +1,6 @@
-// One DuckDB connection to an instance with a lake: session settings and transactions from C++, past the configuration lock that
-// SQL meets. Methods throw DuckDB's exceptions unless noexcept. Used by one thread at a time; pooled by Instance.
+// One DuckDB connection to an instance with a lake: session settings and transactions from C++, past the configuration
+// lock that SQL meets. Methods throw DuckDB's exceptions unless noexcept. Used by one thread at a time; pooled by
+// Instance.
 #pragma once
 
 #include <optional>
@@ -21,8 +22,8 @@ public:
     const duckdb::shared_ptr<duckdb::ClientContext> &shared_context() { return connection_.context; }
     duckdb::Connection &raw() { return connection_; }
 
-    // Does nothing when the connection has these settings already. Unknown schemas are no error (as in PostgreSQL), an unknown
-    // time zone is.
+    // Does nothing when the connection has these settings already. Unknown schemas are no error (as in PostgreSQL), an
+    // unknown time zone is.
     void apply(const StatementSettings &settings);
 
     void begin(bool read_only);

@@ -7,7 +7,8 @@
 
 namespace roost {
 
-Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection &connection, const StatementSpec &spec) {
+Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection &connection,
+                                                                 const StatementSpec &spec) {
     auto &context = connection.context();
     duckdb::Parser parser(context.GetParserOptions());
     parser.ParseQuery(spec.sql);

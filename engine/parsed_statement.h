@@ -1,5 +1,5 @@
-// From a statement's text to the one tree that is planned. DuckDB's parser turns some statements into several (PIVOT without a list
-// of values makes types first); the parts before the last run at once. Stateless.
+// From a statement's text to the one tree that is planned. DuckDB's parser turns some statements into several (PIVOT
+// without a list of values makes types first); the parts before the last run at once. Stateless.
 #pragma once
 
 #include "base/status.h"
@@ -9,8 +9,8 @@
 
 namespace roost {
 
-// Parses and judges the kind. REQUIRES: the connection has an open transaction, in which the first parts run. Throws DuckDB's
-// exceptions; a Status is roost's own refusal.
+// Parses and judges the kind. REQUIRES: the connection has an open transaction, in which the first parts run. Throws
+// DuckDB's exceptions; a Status is roost's own refusal.
 Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection &connection, const StatementSpec &spec);
 
 }  // namespace roost

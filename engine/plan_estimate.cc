@@ -46,15 +46,14 @@ double width_of(const duckdb::vector<duckdb::LogicalType> &types) {
     return bytes;
 }
 
-double rows_of(const PhysicalOperator &op) {
-    return std::min(static_cast<double>(op.estimated_cardinality), kMaxRows);
-}
+double rows_of(const PhysicalOperator &op) { return std::min(static_cast<double>(op.estimated_cardinality), kMaxRows); }
 
 // Aggregates whose state grows with their input: list, string_agg, median and friends, DISTINCT, ORDER BY inside.
 bool holds_input(const duckdb::vector<duckdb::unique_ptr<duckdb::Expression>> &aggregates) {
     static constexpr std::string_view kGrowing[] = {
-        "list", "array_agg", "string_agg", "group_concat", "listagg", "histogram", "median", "quantile", "quantile_cont",
-        "quantile_disc", "mode", "mad", "map", "json_group_array", "json_group_object", "entropy",
+        "list",   "array_agg",        "string_agg",        "group_concat",  "listagg", "histogram",
+        "median", "quantile",         "quantile_cont",     "quantile_disc", "mode",    "mad",
+        "map",    "json_group_array", "json_group_object", "entropy",
     };
     return std::any_of(aggregates.begin(), aggregates.end(), [](const auto &expression) {
         if (expression->GetExpressionClass() != duckdb::ExpressionClass::BOUND_AGGREGATE) return false;
@@ -109,7 +108,8 @@ private:
                 return input_bytes(op, 0);
             case PhysicalOperatorType::TOP_N: {
                 const auto &top = op.Cast<duckdb::PhysicalTopN>();
-                const double rows = std::min(static_cast<double>(top.limit) + static_cast<double>(top.offset), kMaxRows);
+                const double rows =
+                    std::min(static_cast<double>(top.limit) + static_cast<double>(top.offset), kMaxRows);
                 return std::min(rows * (width_of(op.types) + kRowOverheadBytes), input_bytes(op, 0));
             }
             case PhysicalOperatorType::HASH_GROUP_BY: {

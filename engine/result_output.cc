@@ -37,7 +37,8 @@ Status ResultOutput::open(const StatementSpec &spec, const RunningQuery &query, 
     if (spec.format == ResultFormat::pg_rows) {
         if (spec.result_formats.size() > 1 && spec.result_formats.size() != types.size()) {
             return Status(Code::invalid_argument, "there are " + std::to_string(spec.result_formats.size()) +
-                                                      " result formats for " + std::to_string(types.size()) + " columns")
+                                                      " result formats for " + std::to_string(types.size()) +
+                                                      " columns")
                 .with_sqlstate("08P01");
         }
         ROOST_ASSIGN_OR_RETURN(encoder_,

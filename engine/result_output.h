@@ -1,5 +1,5 @@
-// Where the chunks of a statement go: encoded as pg rows to the sink, in batches, or to the result store. Keeps the place inside
-// a chunk when the sink says enough. Used by one thread at a time.
+// Where the chunks of a statement go: encoded as pg rows to the sink, in batches, or to the result store. Keeps the
+// place inside a chunk when the sink says enough. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ private:
     uint64_t next_row_ = 0;
     std::string batch_;
     uint32_t batch_rows_ = 0;
-    uint64_t row_bytes_guess_ = 8 * 1024;  // of the rows encoded last; a wide one to begin with
+    uint64_t row_bytes_guess_ = 128 * 1024;  // of the rows encoded last; a wide one to begin with
 
     uint64_t rows_ = 0;
     uint64_t bytes_ = 0;

@@ -4,8 +4,10 @@
 
 #include "duckdb/execution/physical_plan_generator.hpp"
 #include "duckdb/main/client_context.hpp"
+#include "duckdb/main/query_profiler.hpp"
 #include "duckdb/optimizer/optimizer.hpp"
-#include "duckdb/planner/operator/logical_get.hpp"
+#include "duckdb/parser/parsed_data/create_table_info.hpp"
+#include "duckdb/parser/statement/create_statement.hpp"
 #include "duckdb/planner/planner.hpp"
 #include "engine/encode.h"
 #include "engine/parsed_statement.h"
@@ -16,6 +18,10 @@ namespace {
 
 // Between two looks at the cancellation, when the other threads have all the tasks there are.
 constexpr int kSpinsBeforeYield = 64;
+
+// A profile holds the statement's text, and says less the longer it is.
+constexpr size_t kProfiledSqlMaxBytes = 64 * 1024;
+constexpr size_t kProfileMaxBytes = 256 * 1024;
 
 bool changes_lake(const duckdb::StatementProperties &properties) {
     for (const auto &[database, change] : properties.modified_databases) {
@@ -37,6 +43,13 @@ bool is_plain(duckdb::StatementType type) {
         default:
             return false;
     }
+}
+
+// CREATE TABLE … AS tells how many rows it made, though DuckDB's properties call it DDL.
+bool is_create_table_as(const duckdb::SQLStatement &statement) {
+    if (statement.type != duckdb::StatementType::CREATE_STATEMENT) return false;
+    const auto &info = *statement.Cast<duckdb::CreateStatement>().info;
+    return info.type == duckdb::CatalogType::TABLE_ENTRY && info.Cast<duckdb::CreateTableInfo>().query != nullptr;
 }
 
 // Carries a Status through DuckDB's code that only knows exceptions.
@@ -61,19 +74,34 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
         cancellation_.renew();
         ROOST_ASSIGN_OR_RETURN(auto statement, parse_statement(connection_, spec));
         if (!is_plain(statement->type)) connection_.spoil();
+        creates_table_as_ = is_create_table_as(*statement);
         context.RunFunctionInTransaction([&] { plan(std::move(statement), spec.params); });
     } catch (const Refused &refused) {
         return refused.status;
     } catch (const std::exception &error) {
         return failed(duckdb::ErrorData(error));
     }
+    ROOST_RETURN_IF_ERROR(check_catalogs());
     if (!spec.writes && changes_lake(data_->properties)) {
         return Status(Code::internal, "a statement that changes the lake was sent as one that only reads");
     }
     return cancellation_.reason();
 }
 
-// What ClientContext does between PendingQuery and the executor, but apart from it: the plan can be judged before it runs.
+// The lake's own metadata, and the memory database that every instance has, are no tenant's.
+Status RunningQuery::check_catalogs() const {
+    const auto check = [this](const std::string &name) {
+        if (name == instance_.options().lake.catalog || name == TEMP_CATALOG || name == SYSTEM_CATALOG) return Status();
+        return Status(Code::not_allowed, "the catalog \"" + name + "\" is not open to statements")
+            .with_rule("catalog.foreign");
+    };
+    for (const auto &[name, identity] : data_->properties.read_databases) ROOST_RETURN_IF_ERROR(check(name));
+    for (const auto &[name, change] : data_->properties.modified_databases) ROOST_RETURN_IF_ERROR(check(name));
+    return Status();
+}
+
+// What ClientContext does between PendingQuery and the executor, but apart from it: the plan can be judged before it
+// runs.
 void RunningQuery::plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params) {
     auto &context = connection_.context();
     duckdb::Planner planner(context);
@@ -93,6 +121,9 @@ void RunningQuery::plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, cons
                           .with_sqlstate("08P01")};
     }
     data->properties.parameter_count = 0;  // the values are constants of the plan
+    // It was planned in the transaction it runs in: nothing it was bound to can change, so planning again would only
+    // cost time.
+    data->properties.always_require_rebind = false;
     auto logical = std::move(planner.plan);
     if (context.config.enable_optimizer && logical->RequireOptimizer()) {
         duckdb::Optimizer optimizer(*planner.binder, context);
@@ -104,6 +135,7 @@ void RunningQuery::plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, cons
 }
 
 ResultShape RunningQuery::shape() const {
+    if (creates_table_as_) return ResultShape::changes;
     switch (data_->properties.return_type) {
         case duckdb::StatementReturnType::QUERY_RESULT:
             return ResultShape::grid;
@@ -118,7 +150,14 @@ PlanEstimate RunningQuery::estimate() const {
     return estimate_plan(data_->physical_plan->Root(), connection_.context());
 }
 
-Status RunningQuery::start() {
+Status RunningQuery::start(Watch watch) {
+    watch_ = sql_.size() > kProfiledSqlMaxBytes ? Watch::not_at_all : watch;
+    auto &config = connection_.context().config;
+    config.enable_profiler = watch_ == Watch::closely;
+    config.emit_profiler_output = false;
+    config.enable_progress_bar = watch_ == Watch::closely;
+    config.print_progress_bar = false;
+    config.wait_time = 0;
     duckdb::PendingQueryParameters parameters;
     parameters.query_parameters.output_type = duckdb::QueryResultOutputType::ALLOW_STREAMING;
     parameters.query_parameters.memory_type = duckdb::QueryResultMemoryType::BUFFER_MANAGED;
@@ -138,7 +177,7 @@ Status RunningQuery::run_to_first_chunk() {
     for (;;) {
         if (cancellation_.requested()) return cancellation_.reason();
         const auto state = pending_->ExecuteTask();
-        sample_memory();
+        if (state == duckdb::PendingExecutionResult::RESULT_NOT_READY) sample_memory();
         if (duckdb::PendingQueryResult::IsResultReady(state)) break;
         if (state == duckdb::PendingExecutionResult::BLOCKED) {
             pending_->WaitForTask();
@@ -161,20 +200,29 @@ Result<duckdb::unique_ptr<duckdb::DataChunk>> RunningQuery::next() {
         return Status(Code::failed_precondition, "the result ended with the transaction it belongs to")
             .with_sqlstate("34000");
     }
+    if (ended_) return duckdb::unique_ptr<duckdb::DataChunk>();
     try {
         if (!result_) ROOST_RETURN_IF_ERROR(run_to_first_chunk());
         if (cancellation_.requested()) return cancellation_.reason();
         auto chunk = result_->Fetch();
         sample_memory();
-        if (!chunk) active_ = false;
         if (result_->HasError()) {
             active_ = false;
             return failed(result_->GetErrorObject());
         }
+        if (!chunk) end();
         return chunk;
     } catch (const std::exception &error) {
         return failed(duckdb::ErrorData(error));
     }
+}
+
+void RunningQuery::end() {
+    active_ = false;
+    ended_ = true;
+    if (watch_ != Watch::closely) return;
+    profile_json_ = duckdb::QueryProfiler::Get(connection_.context()).ToJSON();
+    if (profile_json_.size() > kProfileMaxBytes) profile_json_.clear();
 }
 
 void RunningQuery::close() {
@@ -183,6 +231,7 @@ void RunningQuery::close() {
     if (!active_) return;
     active_ = false;
     try {
+        connection_.context().Interrupt();  // its other threads stop sooner
         connection_.context().CancelTransaction();
     } catch (const std::exception &) {
         // The transaction is rolled back next, which reports what is wrong with it.

@@ -1,5 +1,5 @@
-// One statement on one connection: parsed, bound and optimised, then run chunk by chunk without ever being materialised. The
-// connection must have an open transaction from prepare() on. Used by one thread at a time.
+// One statement on one connection: parsed, bound and optimised, then run chunk by chunk without ever being
+// materialised. The connection must have an open transaction from prepare() on. Used by one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +43,8 @@ public:
     RunningQuery(const RunningQuery &) = delete;
     RunningQuery &operator=(const RunningQuery &) = delete;
 
-    // Binds and optimises. Refuses what may not run on a node whatever the gateway let through: settings, attach, pragmas …,
-    // and a statement that writes without `spec.writes`.
+    // Binds and optimises. Refuses what may not run on a node whatever the gateway let through: settings, attach,
+    // pragmas …, and a statement that writes without `spec.writes`.
     Status prepare(const StatementSpec &spec);
     bool prepared() const { return data_ != nullptr; }
     // REQUIRES: prepared()
@@ -53,8 +53,12 @@ public:
     const duckdb::vector<duckdb::LogicalType> &types() const { return data_->types; }
     PlanEstimate estimate() const;
 
+    enum class Watch : uint8_t {
+        not_at_all,
+        closely,  // operator tree with rows and times, progress
+    };
     // Hands the plan to the executor. In an instance with several threads it runs from here on.
-    Status start();
+    Status start(Watch watch);
     Result<duckdb::unique_ptr<duckdb::DataChunk>> next() override;
     // The connection is busy with this query: another one would end it.
     bool active() const { return active_; }
@@ -64,11 +68,15 @@ public:
     void abandon();
     // Most that the instance's buffer manager held while this ran, bytes. Others in the same instance count too.
     uint64_t peak_bytes() const { return peak_bytes_; }
+    // DuckDB's operator tree, when it was watched closely and came to its end; otherwise empty.
+    const std::string &profile_json() const { return profile_json_; }
 
 private:
     void plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params);
     Status run_to_first_chunk();
     Status failed(const duckdb::ErrorData &error);
+    Status check_catalogs() const;
+    void end();
     void sample_memory() { peak_bytes_ = std::max(peak_bytes_, instance_.used_bytes()); }
 
     Instance &instance_;
@@ -78,9 +86,13 @@ private:
     duckdb::shared_ptr<duckdb::PreparedStatementData> data_;
     duckdb::unique_ptr<duckdb::PendingQueryResult> pending_;
     duckdb::unique_ptr<duckdb::QueryResult> result_;
+    bool creates_table_as_ = false;
     bool active_ = false;
+    bool ended_ = false;
     bool abandoned_ = false;
     uint64_t peak_bytes_ = 0;
+    Watch watch_ = Watch::not_at_all;
+    std::string profile_json_;
 };
 
 }  // namespace roost

@@ -118,7 +118,8 @@ Status fill_tpch(const LakeLocation &lake, double scale_factor, const SampleOpti
         instance.run("BEGIN");
         for (const auto table : kTables) {
             progress(std::string(table), done++, steps);
-            instance.run("CREATE TABLE " + schema + std::string(table) + " AS FROM generated.main." + std::string(table));
+            instance.run("CREATE TABLE " + schema + std::string(table) + " AS FROM generated.main." +
+                         std::string(table));
         }
         progress("commit", done++, steps);
         instance.run("CALL ducklake_set_commit_message(" + quote_literal(lake.catalog) + ", 'roost', 'TPC-H sample')");

@@ -1,6 +1,7 @@
-// A session's open transaction on this node: its connection in the pinned instance, and the order of its statements. DuckDB keeps
-// one open result a connection, so a statement that begins while an earlier result is still being read first moves the rest of
-// that result to memory that may spill (Session::Stream). Thread-safe; the connection belongs to whoever is inside (enter/leave).
+// A session's open transaction on this node: its connection in the pinned instance, and the order of its statements.
+// DuckDB keeps one open result a connection, so a statement that begins while an earlier result is still being read
+// first moves the rest of that result to memory that may spill (Session::Stream). Thread-safe; the connection belongs
+// to whoever is inside (enter/leave).
 #pragma once
 
 #include <memory>
@@ -32,7 +33,8 @@ public:
     bool enter_as(const Stream &stream) ROOST_EXCLUDES(mutex_);
     void leave() ROOST_EXCLUDES(mutex_);
 
-    // Ends the session's transaction: cancels what is inside, which closes it on leaving; closes it here when nobody is.
+    // Ends the session's transaction: cancels what is inside, which closes it on leaving; closes it here when nobody
+    // is.
     void end(const Status &reason) ROOST_EXCLUDES(mutex_);
 
     // The rest REQUIRES being inside.
@@ -46,11 +48,12 @@ public:
     std::unique_ptr<LakeConnection> connection;  // null: no transaction yet
     bool failed = false;                         // a statement failed: only a rollback can follow
     bool wrote = false;
+    uint64_t statements = 0;  // that were started in it
 
 private:
     mutable Mutex mutex_;
     CondVar changed_;
-    bool busy_ ROOST_GUARDED_BY(mutex_) = false;     // somebody is inside
+    bool busy_ ROOST_GUARDED_BY(mutex_) = false;  // somebody is inside
     bool ended_ ROOST_GUARDED_BY(mutex_) = false;
     Stream *stream_ ROOST_GUARDED_BY(mutex_) = nullptr;
     Cancellation *inside_ ROOST_GUARDED_BY(mutex_) = nullptr;

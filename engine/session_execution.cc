@@ -6,16 +6,20 @@ namespace roost {
 SessionExecution::SessionExecution(EngineParts &parts, StatementSpec spec)
     : BaseExecution(parts, std::move(spec)), session_(parts.sessions.open(spec_.session)) {}
 
-// REQUIRES: inside. The grant's bytes are lent before anything is bound: binding a staged CSV file reads its first megabytes.
+// REQUIRES: inside. The grant's bytes are lent before anything is bound: binding a staged CSV file reads its first
+// megabytes.
 Status SessionExecution::prepare(SessionVisit &visit, uint64_t grant_bytes) {
     const Stopwatch watch;
-    ROOST_ASSIGN_OR_RETURN(InstancePool *pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
     ROOST_RETURN_IF_ERROR(visit.ready(spec_, *pool, this));
     instance_ = session_->instance;
     if (lent_bytes_ == 0 && grant_bytes > 0) {
         ROOST_RETURN_IF_ERROR(instance_->lend(grant_bytes));
         lent_bytes_ = grant_bytes;
     }
+    // A statement that ran since plan() may have changed what this one means.
+    if (planned_in_ != session_->statements) query_.reset();
+    planned_in_ = session_->statements;
     if (!query_) {
         query_ = std::make_unique<RunningQuery>(*instance_, *session_->connection, cancellation_);
         ROOST_RETURN_IF_ERROR(query_->prepare(spec_));
@@ -44,13 +48,14 @@ Status SessionExecution::start(const Grant &grant) {
     return fail(visit.fail(run(visit, grant)));
 }
 
-// REQUIRES: inside. A plan that plan() made is still good: it is of the same transaction.
+// REQUIRES: inside.
 Status SessionExecution::run(SessionVisit &visit, const Grant &grant) {
     ROOST_RETURN_IF_ERROR(prepare(visit, grant.bytes));
     const Stopwatch watch;
     output_.emplace(*parts_.results);
     ROOST_RETURN_IF_ERROR(output_->open(spec_, *query_, session_->connection->context()));
-    ROOST_RETURN_IF_ERROR(query_->start());
+    ROOST_RETURN_IF_ERROR(query_->start(RunningQuery::Watch::closely));
+    planned_in_ = ++session_->statements;
     chunks_ = std::make_unique<SpooledChunks>(*query_, *instance_, cancellation_);
     session_->set_stream(this);
     session_->wrote = session_->wrote || spec_.writes;

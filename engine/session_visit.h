@@ -1,4 +1,5 @@
-// A statement's stay inside its session: enters on construction, leaves on destruction, and has the connection made ready.
+// A statement's stay inside its session: enters on construction, leaves on destruction, and has the connection made
+// ready.
 #pragma once
 
 #include "engine/instance_pool.h"

@@ -1,5 +1,5 @@
-// The rest of a result whose connection is needed for another statement: kept in buffers of its instance that may spill to the
-// spill directory, under the instance's limits of memory and spill. Used by one thread at a time.
+// The rest of a result whose connection is needed for another statement: kept in buffers of its instance that may spill
+// to the spill directory, under the instance's limits of memory and spill. Used by one thread at a time.
 #pragma once
 
 #include "duckdb/common/types/column/column_data_collection.hpp"
@@ -13,8 +13,8 @@ public:
     SpooledChunks(RunningQuery &query, Instance &instance, Cancellation &cancellation)
         : query_(query), instance_(instance), cancellation_(cancellation) {}
 
-    // Moves what is left of the query here; an error of the query comes when the rows before it were read. Stops early, with
-    // an error and without harm, when `wish` is cancelled.
+    // Moves what is left of the query here; an error of the query comes when the rows before it were read. Stops early,
+    // with an error and without harm, when `wish` is cancelled.
     Status take_off(const Cancellation &wish);
     // What was moved, then what the query still has.
     Result<duckdb::unique_ptr<duckdb::DataChunk>> next() override;

@@ -50,7 +50,8 @@ Status check_statement_kind(const duckdb::SQLStatement &statement, bool internal
             if (is_lake_object(statement.Cast<duckdb::DropStatement>().info->type)) return Status();
             return refuse("dropping secrets or databases", "statement.drop");
         case StatementType::ALTER_STATEMENT:
-            if (statement.Cast<duckdb::AlterStatement>().info->type != duckdb::AlterType::ALTER_DATABASE) return Status();
+            if (statement.Cast<duckdb::AlterStatement>().info->type != duckdb::AlterType::ALTER_DATABASE)
+                return Status();
             return refuse("altering databases", "statement.alter");
         case StatementType::COPY_STATEMENT:
             if (internal) return Status();

@@ -1,5 +1,5 @@
-// Which kinds of statements a node runs at all, whatever the gateway let through. Judged on the tree of DuckDB's bare parser,
-// before anything is bound. Stateless, thread-safe.
+// Which kinds of statements a node runs at all, whatever the gateway let through. Judged on the tree of DuckDB's bare
+// parser, before anything is bound. Stateless, thread-safe.
 #pragma once
 
 #include "base/status.h"

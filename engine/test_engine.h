@@ -1,4 +1,5 @@
-// For tests: one engine over a lake in a temporary directory, shared by all tests of the process, and a sink that takes rows apart.
+// For tests: one engine over a lake in a temporary directory, shared by all tests of the process, and a sink that takes
+// rows apart.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ namespace roost::testing {
 
 using Row = std::vector<std::optional<std::string>>;
 
-// Collects the rows of DataRow messages; can stop after each batch, and can drop rows (counting them) to hold no memory.
+// Collects the rows of DataRow messages; can stop after each batch, and can drop rows (counting them) to hold no
+// memory.
 class RowSink final : public ResultSink {
 public:
     void header(const ResultHeader &header) override { header_ = header; }
@@ -77,7 +79,8 @@ struct Outcome {
     ResultHeader header;
     // The single value of a single row.
     std::string value() const {
-        if (rows.size() != 1 || rows[0].size() != 1) return "<" + std::to_string(rows.size()) + " rows> " + status.to_string();
+        if (rows.size() != 1 || rows[0].size() != 1)
+            return "<" + std::to_string(rows.size()) + " rows> " + status.to_string();
         return rows[0][0].value_or("NULL");
     }
 };
@@ -194,8 +197,8 @@ public:
     Outcome write(const std::string &sql) { return run(write_spec(sql)); }
 
 private:
-    static Status drive(Execution &execution, const StatementSpec &spec, RowSink &sink, const std::optional<Grant> &grant,
-                        PlanInfo &info) {
+    static Status drive(Execution &execution, const StatementSpec &spec, RowSink &sink,
+                        const std::optional<Grant> &grant, PlanInfo &info) {
         if (!grant) {
             auto plan = execution.plan();
             if (!plan.ok()) return plan.status();

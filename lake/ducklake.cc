@@ -42,9 +42,10 @@ std::string quote_literal(std::string_view text) { return quoted(text, '\''); }
 
 std::string attach_sql(const LakeLocation &lake, const AttachMode &mode) {
     // WAL: readers go on while one writes.
-    return "ATTACH " + quote_literal("ducklake:sqlite:" + lake.metadata_path) + " AS " + quote_identifier(lake.catalog) +
-           " (DATA_PATH " + quote_literal(lake.data_path) + ", META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT " +
-           std::to_string(mode.busy_timeout_ms) + ", CREATE_IF_NOT_EXISTS " + (mode.create ? "true" : "false") + ")";
+    return "ATTACH " + quote_literal("ducklake:sqlite:" + lake.metadata_path) + " AS " +
+           quote_identifier(lake.catalog) + " (DATA_PATH " + quote_literal(lake.data_path) +
+           ", META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT " + std::to_string(mode.busy_timeout_ms) +
+           ", CREATE_IF_NOT_EXISTS " + (mode.create ? "true" : "false") + ")";
 }
 
 std::string commit_mark(const Uuid &statement) { return std::string(kMarkPrefix) + statement.to_string(); }
@@ -63,7 +64,8 @@ Result<std::optional<uint64_t>> find_commit(const LakeLocation &lake, const Uuid
 
     sqlite3_stmt *prepared = nullptr;
     constexpr const char *kQuery =
-        "SELECT snapshot_id FROM ducklake_snapshot_changes WHERE commit_extra_info = ?1 ORDER BY snapshot_id DESC LIMIT 1";
+        "SELECT snapshot_id FROM ducklake_snapshot_changes WHERE commit_extra_info = ?1 ORDER BY snapshot_id DESC "
+        "LIMIT 1";
     if (sqlite3_prepare_v2(raw, kQuery, -1, &prepared, nullptr) != SQLITE_OK) {
         return sqlite_error(raw, "the lake's catalog can't be read");
     }

@@ -1,6 +1,6 @@
-// DuckLake's own language: the ATTACH of a lake, the message that marks a commit as roost's, and finding a commit again by
-// that mark in the SQLite catalog. Stateless, thread-safe. Called by engine/ (attach, commits) and by the gateway (find_commit,
-// after a reply was lost).
+// DuckLake's own language: the ATTACH of a lake, the message that marks a commit as roost's, and finding a commit again
+// by that mark in the SQLite catalog. Stateless, thread-safe. Called by engine/ (attach, commits) and by the gateway
+// (find_commit, after a reply was lost).
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ std::string quote_literal(std::string_view text);
 
 struct AttachMode {
     bool create = false;  // make the lake where there is none; otherwise a missing one is an error
-    // How long a statement waits for another writer of the SQLite file. DuckLake's commit can't be interrupted meanwhile, so
-    // it is near the bound that a cancellation has.
+    // How long a statement waits for another writer of the SQLite file. DuckLake's commit can't be interrupted
+    // meanwhile, so it is near the bound that a cancellation has.
     int64_t busy_timeout_ms = 2'000;
 };
 
@@ -33,9 +33,9 @@ std::string commit_mark(const Uuid &statement);
 // CALL that sets author, message and mark of the open transaction's commit.
 std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement);
 
-// The snapshot that `statement` made, or nothing if it made none. For a process that runs no engine: two SQLite libraries in
-// one process (this and the engine's extension) drop each other's file locks.
-// Errors: io_error (no such file, not a lake), unavailable (locked for longer than a second).
+// The snapshot that `statement` made, or nothing if it made none. For a process that runs no engine: two SQLite
+// libraries in one process (this and the engine's extension) drop each other's file locks. Errors: io_error (no such
+// file, not a lake), unavailable (locked for longer than a second).
 Result<std::optional<uint64_t>> find_commit(const LakeLocation &lake, const Uuid &statement);
 
 }  // namespace roost

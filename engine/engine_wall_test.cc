@@ -1,0 +1,145 @@
+// The walls, each tried: what the gateway would refuse is sent to the engine as if the gateway were not there.
+#include <filesystem>
+#include <fstream>
+
+#include "engine/test_engine.h"
+
+namespace roost {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Outcome;
+using testing::TestEngine;
+
+class EngineWall : public ::testing::Test {
+protected:
+    TestEngine &lake = TestEngine::get();
+    std::string secret_file() {
+        const std::string path = lake.dir() + "/secret.csv";
+        std::ofstream(path) << "planted\nmark4711\n";
+        return path;
+    }
+    // Sent as a read and as a write, in each lane, and never with a result, the planted text or a path of the node.
+    void expect_refused(const std::string &sql) {
+        for (const bool writes : {false, true}) {
+            StatementSpec spec = writes ? TestEngine::write_spec(sql) : TestEngine::spec(sql);
+            for (const auto lane : {Grant::Lane::small, Grant::Lane::slot}) {
+                const Outcome got = lake.run(spec, Grant{.lane = lane, .slot = 0, .bytes = testing::kSlotBytes});
+                EXPECT_FALSE(got.status.ok()) << sql;
+                EXPECT_TRUE(got.rows.empty()) << sql;
+                EXPECT_NE(got.status.code(), Code::internal) << sql << ": " << got.status.to_string();
+                if (got.status.ok()) continue;
+                const Error &error = got.status.error();
+                EXPECT_EQ((error.message + error.detail + error.hint).find("mark4711"), std::string::npos) << sql;
+            }
+        }
+        ASSERT_EQ(lake.read("SELECT 1").value(), "1") << "after " << sql;
+    }
+};
+
+TEST_F(EngineWall, FilesOutsideTheLakeCannotBeRead) {
+    const std::string file = secret_file();
+    for (const std::string &path :
+         {std::string("/etc/passwd"), file, "file://" + file, lake.lake().data_path + "../../secret.csv"}) {
+        expect_refused("SELECT * FROM read_csv('" + path + "')");
+        expect_refused("SELECT * FROM read_text('" + path + "')");
+        expect_refused("SELECT * FROM read_blob('" + path + "')");
+        expect_refused("SELECT * FROM read_json('" + path + "')");
+        expect_refused("SELECT * FROM read_parquet('" + path + "')");
+        expect_refused("SELECT * FROM parquet_scan('" + path + "')");
+        expect_refused("SELECT * FROM parquet_metadata('" + path + "')");
+        expect_refused("SELECT * FROM sniff_csv('" + path + "')");
+        expect_refused("SELECT * FROM glob('" + path + "')");
+        expect_refused("SELECT * FROM '" + path + "'");
+        expect_refused("SELECT * FROM \"" + path + "\"");
+        expect_refused("SELECT * FROM query('FROM ''" + path + "''')");
+        expect_refused("SELECT * FROM query_table('" + path + "')");
+    }
+}
+
+TEST_F(EngineWall, NothingIsWrittenOutside) {
+    const std::string target = lake.dir() + "/written.csv";
+    expect_refused("COPY (SELECT 1) TO '" + target + "'");
+    expect_refused("EXPORT DATABASE '" + lake.dir() + "/export'");
+    expect_refused("COPY (SELECT 1) TO '" + lake.lake().data_path + "mine.csv'");
+    EXPECT_FALSE(fs::exists(target));
+    EXPECT_FALSE(fs::exists(lake.dir() + "/export"));
+}
+
+TEST_F(EngineWall, NoOtherDatabaseIsOpened) {
+    const std::string catalog = lake.lake().metadata_path;
+    expect_refused("ATTACH '" + catalog + "' AS other (TYPE sqlite)");
+    expect_refused("ATTACH ':memory:' AS other");
+    expect_refused("ATTACH 'ducklake:sqlite:" + catalog + "' AS other");
+    expect_refused("SELECT * FROM sqlite_scan('" + catalog + "', 'ducklake_snapshot')");
+    expect_refused("SELECT * FROM sqlite_query('__ducklake_metadata_lake', 'SELECT 1')");
+    expect_refused("CALL sqlite_attach('" + catalog + "')");
+    expect_refused("DETACH lake");
+    expect_refused("USE memory");
+    expect_refused("COPY FROM DATABASE lake TO memory");
+    expect_refused("ALTER DATABASE lake SET ALIAS TO other");
+    expect_refused("SELECT * FROM read_duckdb('" + catalog + "')");
+}
+
+TEST_F(EngineWall, SettingsSecretsAndExtensionsStayAsTheyAre) {
+    expect_refused("SET memory_limit = '10GB'");
+    expect_refused("SET lock_configuration = false");
+    expect_refused("RESET ALL");
+    expect_refused("SET TimeZone = 'UTC'");
+    expect_refused("PRAGMA enable_profiling");
+    expect_refused("PRAGMA disable_optimizer");
+    expect_refused("CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')");
+    expect_refused("DROP SECRET s");
+    expect_refused("LOAD httpfs");
+    expect_refused("INSTALL httpfs");
+    expect_refused("SELECT * FROM duckdb_settings()");
+    expect_refused("SELECT * FROM duckdb_secrets()");
+    expect_refused("SELECT * FROM duckdb_databases()");
+    expect_refused("SELECT * FROM enable_logging('QueryLog')");
+    expect_refused("SELECT * FROM enable_profiling(save_location := '" + lake.dir() + "/p.txt')");
+    expect_refused("SELECT write_log('x')");
+    expect_refused("CHECKPOINT");
+    expect_refused("VACUUM");
+    expect_refused("BEGIN");
+    expect_refused("PREPARE p AS SELECT 1");
+    expect_refused("EXPLAIN ATTACH ':memory:' AS x");
+}
+
+TEST_F(EngineWall, LakeMaintenanceIsNotAStatement) {
+    expect_refused("CALL lake.set_option('data_inlining_row_limit', 5)");
+    expect_refused("SELECT * FROM ducklake_set_option('lake', 'data_inlining_row_limit', 5)");
+    expect_refused("CALL ducklake_expire_snapshots('lake', older_than => now())");
+    expect_refused("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)");
+    expect_refused("CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)");
+    expect_refused("CALL ducklake_merge_adjacent_files('lake')");
+    expect_refused("CALL lake.merge_adjacent_files()");
+    expect_refused("SELECT * FROM ducklake_list_files('lake', 'w1')");
+    expect_refused("SELECT * FROM ducklake_options('lake')");
+    expect_refused("SELECT * FROM lake.options()");
+    expect_refused("SELECT * FROM ducklake_add_data_files('lake', 't', '/etc/passwd')");
+    expect_refused("SELECT * FROM ducklake_scan('x')");
+}
+
+TEST_F(EngineWall, ALinkInsideTheDataPathLeadsNowhere) {
+    const std::string file = secret_file();
+    const std::string link = lake.lake().data_path + "link.parquet";
+    const std::string dir_link = lake.lake().data_path + "outside";
+    fs::create_symlink(file, link);
+    fs::create_directory_symlink(lake.dir(), dir_link);
+    for (const std::string &path : {link, dir_link + "/secret.csv"}) {
+        const Outcome got = lake.read("SELECT * FROM parquet_scan('" + path + "')");
+        EXPECT_EQ(got.status.sqlstate(), "42501") << got.status.to_string();
+        EXPECT_EQ(got.status.error().rule, "files.outside_lake");
+    }
+    fs::remove(link);
+    fs::remove(dir_link);
+}
+
+TEST_F(EngineWall, MessagesDoNotTellWhereTheNodeKeepsThings) {
+    const Outcome got = lake.read("SELECT * FROM parquet_scan('" + lake.lake().data_path + "absent.parquet')");
+    ASSERT_FALSE(got.status.ok());
+    EXPECT_EQ(got.status.message().find(lake.dir()), std::string::npos) << got.status.message();
+}
+
+}  // namespace
+}  // namespace roost
