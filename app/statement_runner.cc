@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <thread>
 
 #include "app/json_slices.h"
 
@@ -13,6 +14,8 @@ namespace {
 // The hold of the first request bounds how long Ctrl-C may go unheard.
 constexpr int64_t kFirstWait_ms = 500;
 constexpr int64_t kNextWait_ms = 1'000;
+constexpr auto kMostSilence = std::chrono::seconds(15);
+constexpr auto kSilentPause = std::chrono::milliseconds(200);
 constexpr size_t kMostMarkedWidth = 150;
 
 std::string upper(std::string text) {
@@ -105,10 +108,20 @@ Status StatementRunner::print_rows(const StatementState &statement) {
 
 Result<StatementState> follow(PoolClient &client, Interrupt &interrupt, StatementState statement,
                               const std::function<void(const StatementState &)> &watch) {
+    auto silent_since = std::chrono::steady_clock::now();
     while (!statement.is_over()) {
         watch(statement);
         if (interrupt.take()) ROOST_RETURN_IF_ERROR(client.cancel(statement.id));
-        ROOST_ASSIGN_OR_RETURN(statement, client.status(statement.id, kNextWait_ms));
+        auto next = client.status(statement.id, kNextWait_ms);
+        const auto now = std::chrono::steady_clock::now();
+        if (next.ok()) {
+            statement = std::move(*next);
+            silent_since = now;
+            continue;
+        }
+        // A gateway that was killed is back in a moment, and knows what became of the statement.
+        if (next.status().code() != Code::unavailable || now - silent_since > kMostSilence) return next.status();
+        std::this_thread::sleep_for(kSilentPause);
     }
     return statement;
 }

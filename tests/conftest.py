@@ -22,6 +22,7 @@ def make_pool(tmp_path):
         pools.append(pool)
         return pool.start() if kwargs.get("start", True) else pool
 
+    make.pools = pools
     yield make
     for pool in pools:
         pool.kill()
@@ -40,3 +41,17 @@ def tpch_pool(tmp_path_factory):
     with Pool(tmp_path_factory.mktemp("tpch") / "pool", nodes=3, sample="tpch:0.1", node_memory="1GiB") as pool:
         yield pool
 
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failed test shows what its pools said and the ends of their logs."""
+    report = yield
+    if report.failed:
+        for name, value in getattr(item, "funcargs", {}).items():
+            if name == "make_pool":
+                pools = value.pools
+            else:
+                pools = [value] if isinstance(value, Pool) else []
+            for pool in pools:
+                report.sections.append((f"{name} {pool.dir}", pool.said() + "\n" + pool.logs(lines=12)))
+    return report

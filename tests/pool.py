@@ -62,6 +62,7 @@ class Pool:
     def __init__(self, directory, nodes=2, sample="none", node_memory="512MiB", flags=(), env=None, start=True):
         self.dir = pathlib.Path(directory)
         self.ready_file = self.dir.with_name(self.dir.name + ".ready.json")
+        self.output = self.dir.with_name(self.dir.name + ".output")
         self.arguments = [ROOST, "up", "--dir", str(self.dir), "--http", "127.0.0.1:0", "--pg", "127.0.0.1:0",
                           "--nodes", str(nodes), "--node-memory", node_memory, "--sample", sample,
                           "--ready-file", str(self.ready_file), *flags]
@@ -140,7 +141,7 @@ class Pool:
 
     def said(self):
         """stdout and stderr of `roost up`."""
-        return self.output.read_text(errors="replace")
+        return self.output.read_text(errors="replace") if self.output.exists() else ""
 
     def logs(self, lines=30):
         """The ends of the logs, for messages of failed tests."""

@@ -97,6 +97,17 @@ def test_the_sample_fills_an_empty_lake_once(make_pool):
     assert "lineitem" not in [row["table_name"] for row in pool.sql("SELECT table_name FROM information_schema.tables")]
 
 
+def test_a_sample_that_was_cut_short_is_made_whole_at_the_next_start(make_pool):
+    pool = make_pool(start=False, nodes=1, sample="tpch:0.1")
+    pool.launch()
+    wait_until(lambda: list((pool.dir / "lake").rglob("*.parquet")), 60, "the lake is being filled")
+    pool.process.kill()
+    pool.process.wait()
+    pool.start()
+    counts = pool.sql("SELECT (SELECT count(*) FROM region) AS region, (SELECT count(*) FROM lineitem) AS lineitem")
+    assert counts == [{"region": 5, "lineitem": 600572}]
+
+
 # --- crashes
 
 

@@ -1,0 +1,79 @@
+#include "app/client_arguments.h"
+
+#include <gtest/gtest.h>
+
+namespace roost::app {
+namespace {
+
+// The arguments; fails the test when they are help or an error.
+template <class T>
+T taken(const Parsed<T> &parsed) {
+    EXPECT_TRUE(parsed.ok()) << parsed.status().to_string();
+    if (!parsed.ok() || !std::holds_alternative<T>(*parsed)) {
+        ADD_FAILURE() << "no arguments";
+        return T();
+    }
+    return std::get<T>(*parsed);
+}
+
+template <class T>
+std::string refused(const Parsed<T> &parsed) {
+    if (parsed.ok()) return "accepted";
+    EXPECT_EQ(parsed.status().code(), Code::invalid_argument);
+    return parsed.status().message() + " | " + parsed.status().error().hint;
+}
+
+TEST(ClientArguments, Sql) {
+    const auto arguments = taken(parse_sql_arguments(
+        {"-c", "select 1", "--command", "-- comment\nselect -1", "--format=json", "--dir", "d", "--timeout", "1.5"}));
+    EXPECT_EQ(arguments.commands, (std::vector<std::string>{"select 1", "-- comment\nselect -1"}));
+    EXPECT_EQ(arguments.format, OutputFormat::json);
+    EXPECT_EQ(arguments.pool.dir, "d");
+    EXPECT_EQ(arguments.workspace, "main");
+    EXPECT_EQ(arguments.timeout_s, 1.5);
+    EXPECT_EQ(taken(parse_sql_arguments({"-f", "-"})).file, "-");
+    EXPECT_TRUE(taken(parse_sql_arguments({})).commands.empty());
+}
+
+TEST(ClientArguments, MistakesAreNamedWithAGuess) {
+    EXPECT_EQ(refused(parse_sql_arguments({"--comand", "x"})), "unknown flag --comand | did you mean --command?");
+    EXPECT_EQ(refused(parse_sql_arguments({"--formt=csv"})), "unknown flag --formt=csv | did you mean --format?");
+    EXPECT_EQ(refused(parse_nodes_arguments({"--xyzzy"})), "unknown flag --xyzzy | roost nodes --help lists them");
+    EXPECT_EQ(refused(parse_nodes_arguments({"extra"})),
+              "unexpected argument 'extra' | roost nodes --help explains what it takes");
+    EXPECT_NE(refused(parse_sql_arguments({"--format", "xml"})).find("table, csv or json"), std::string::npos);
+    EXPECT_NE(refused(parse_sql_arguments({"-c", "x", "-f", "y"})).find("exclude each other"), std::string::npos);
+    EXPECT_NE(refused(parse_sql_arguments({"--timeout", "soon"})).find("--timeout"), std::string::npos);
+    EXPECT_NE(refused(parse_sql_arguments({"-c"})).find("-c"), std::string::npos);
+}
+
+TEST(ClientArguments, Import) {
+    const auto arguments = taken(parse_import_arguments({"a.csv", "--into", "s.t", "b/*.parquet", "-q"}));
+    EXPECT_EQ(arguments.files, (std::vector<std::string>{"a.csv", "b/*.parquet"}));
+    EXPECT_EQ(arguments.into, "s.t");
+    EXPECT_TRUE(arguments.quiet);
+    EXPECT_NE(refused(parse_import_arguments({"a.csv"})).find("--into"), std::string::npos);
+    EXPECT_NE(refused(parse_import_arguments({"--into", "t"})).find("FILE"), std::string::npos);
+}
+
+TEST(ClientArguments, ExplainRouteTakesOneStatement) {
+    EXPECT_EQ(taken(parse_explain_route_arguments({"select 1"})).sql, "select 1");
+    EXPECT_NE(refused(parse_explain_route_arguments({})).find("SQL"), std::string::npos);
+}
+
+TEST(ClientArguments, ConfigPassesFlagsOn) {
+    const auto arguments = taken(parse_config_arguments({"gateway", "--json", "--http", "x:1", "up"}));
+    EXPECT_EQ(arguments.command, config::Command::gateway);
+    EXPECT_TRUE(arguments.json);
+    EXPECT_EQ(arguments.flags, (std::vector<std::string>{"--http", "x:1", "up"}));
+}
+
+TEST(ClientArguments, HelpComesBackAsText) {
+    const auto parsed = parse_import_arguments({"--help"});
+    ASSERT_TRUE(parsed.ok());
+    ASSERT_TRUE(std::holds_alternative<HelpText>(*parsed));
+    EXPECT_NE(std::get<HelpText>(*parsed).text.find("--into"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace roost::app
