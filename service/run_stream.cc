@@ -78,7 +78,10 @@ RunStream::RunStream(Core &core, std::shared_ptr<Session> session, sql::Statemen
 }
 
 RunStream::~RunStream() {
-    if (!settled_) settle(cancel_reason_.ok() ? Status(Code::cancelled, "the client has gone") : cancel_reason_);
+    if (settled_) return;
+    // A reader that has seen enough of a read (a closed portal) harms no transaction.
+    closed_early_ = cancel_reason_.ok() && !spec_.writes;
+    settle(cancel_reason_.ok() ? Status(Code::cancelled, "the client has gone") : cancel_reason_);
 }
 
 int64_t RunStream::age_us() const { return core_.clock.monotonic_us() - since_us_; }
@@ -361,7 +364,7 @@ void RunStream::settle_session(const Status &status) {
         if (spec_.writes && (status.ok() || unknown)) core_.leases->count_commit(catalog);
         lease_.reset();
     } else if (spec_.transaction == TransactionAction::in_session) {
-        if (!status.ok()) session_->transaction = TransactionState::failed;
+        if (!status.ok() && !closed_early_) session_->transaction = TransactionState::failed;
     }
     if (status.ok() && remote_) core_.shapes.remember(shape_, completion_.ran_large);
     // Dropped before its end: the node hears of it, and its load is given back when it has stopped.

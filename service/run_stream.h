@@ -77,6 +77,7 @@ private:
     uint64_t rows_given_ = 0;
     bool begun_ = false;
     bool settled_ = false;
+    bool closed_early_ = false;  // dropped before its end by a reader who wanted no more
     bool start_recorded_ = false;
     Status cancel_reason_;
     net::Event changed_;

@@ -90,7 +90,10 @@ net::Task<std::optional<Message>> Connection::next_message() {
 }
 
 net::Task<bool> Connection::handle(const Message &message) {
-    if (skip_until_sync_ && message.type != 'S' && message.type != 'X') co_return true;
+    if (skip_until_sync_ && message.type != 'S' && message.type != 'X') {
+        // Discarded, but a client that asked for answers waits for the error.
+        co_return message.type != 'H' || co_await channel_.flush();
+    }
     switch (message.type) {
         case 'Q':
             co_return co_await on_query(message.body);

@@ -88,6 +88,8 @@ net::Task<void> Connection::fail_group(Status status) {
     pending_ = {};
     skip_until_sync_ = true;
     co_await fail(std::move(status));
+    // Not to be held back for a Sync that a waiting client would only send after it.
+    if (channel_.input().size() <= message_bytes_) co_await channel_.flush();
 }
 
 net::Task<Status> Connection::describe(Prepared &prepared) {

@@ -71,9 +71,11 @@ TEST_F(PgExtended, AParseThatNobodyExecutesIsStillChecked) {
     EXPECT_EQ(client.bind("", "s").sync().code(), "26000");
     EXPECT_EQ(client.parse("SELECT '42P01' AS fail").flush("E").code(), "42P01");
     EXPECT_EQ(client.sync().shape, "Z");
+    EXPECT_EQ(client.parse("SELECT '42P01' AS fail").describe('S').flush("E").code(), "42P01") << "before its Sync";
+    EXPECT_EQ(client.sync().shape, "Z");
     EXPECT_EQ(client.parse("SELECT '42P01' AS fail").parse("SELECT 1 AS rows").sync().shape, "EZ") << "the first one";
     EXPECT_EQ(client.parse("SELECT 1 AS rows", "good").sync().shape, "1Z");
-    EXPECT_EQ(gateway.take_log().size(), 4U);
+    EXPECT_EQ(gateway.take_log().size(), 5U);
 }
 
 TEST_F(PgExtended, AnErrorOfTheStatementIsAnsweredAtItsParse) {
