@@ -33,8 +33,8 @@ private:
     duckdb::ClientContext *context_;
 };
 
-// Exact: DECIMAL(p,s) of as many digits as the text has. Beyond 38 of them HUGEINT, UHUGEINT or BIGNUM for whole numbers, DOUBLE for
-// others, for NaN and for infinities.
+// Exact: DECIMAL(p,s) of as many digits as the text has. Beyond 38 of them HUGEINT, UHUGEINT or BIGNUM for whole
+// numbers, DOUBLE for others, for NaN and for infinities.
 Result<duckdb::Value> parse_numeric(std::string_view text);
 // A list whose elements are of one type, the type of `element` when it is empty or all NULL.
 duckdb::Value make_list(const duckdb::LogicalType &element, duckdb::vector<duckdb::Value> values);

@@ -31,6 +31,10 @@ constexpr std::string_view kUnfinishedSuffix = ".part";
 constexpr size_t kMaxOpenResults = 32;
 constexpr size_t kCachedChunks = 2;
 constexpr uint64_t kMaxCachedChunkBytes = 8 << 20;
+// A page is one string in memory and in the client's. It is filled a few rows at a time, so that it ends near the
+// limit.
+constexpr size_t kMaxPageBytes = 256 << 20;
+constexpr uint64_t kPageStepRows = 64;
 // Encoded Arrow bytes to hand over at a time.
 constexpr size_t kArrowPieceBytes = 256 << 10;
 
@@ -75,9 +79,14 @@ struct Pager {
             const uint64_t number = file->chunk_of(offset);
             ROOST_ASSIGN_OR_RETURN(duckdb::DataChunk * data, chunk(number));
             const uint64_t first = file->first_row(number);
-            const uint64_t stop = std::min(end, first + data->size());
+            const uint64_t stop = std::min({end, first + data->size(), offset + kPageStepRows});
             encoder->append(*data, offset - first, stop - first, out);
             offset = stop;
+            if (out.size() > kMaxPageBytes) {
+                return Status(Code::resource_exhausted, "the rows are too large for one page")
+                    .with_sqlstate("54000")
+                    .with_hint("ask for fewer rows at a time, or read the result as Arrow");
+            }
         }
         out += ']';
         return out;

@@ -207,6 +207,18 @@ TEST(ResultStore, NamesAreMadeUniqueInPagesAndArrow) {
     EXPECT_EQ(table->ColumnNames(), (std::vector<std::string>{"a", "a_1", "A_2"}));
 }
 
+TEST(ResultStore, PagesTooLargeForMemoryAreRefused) {
+    TempDir dir;
+    auto store = open_store(dir);
+    TestDb db;
+    const Uuid id = Uuid::make();
+    ASSERT_TRUE(save(*store, id, db.rows("SELECT repeat('x', 3000000) AS s FROM range(100)")).ok());
+    const auto page = store->read_page(id, 0, 100);
+    ASSERT_FALSE(page.ok());
+    EXPECT_EQ(page.status().sqlstate(), "54000");
+    EXPECT_EQ(store->read_page(id, 99, 1)->size(), std::string(R"([{"s":""}])").size() + 3'000'000);
+}
+
 TEST(ResultStore, TimeZoneOfTheResultShowsInPages) {
     TempDir dir;
     auto store = open_store(dir);
