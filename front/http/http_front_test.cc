@@ -4,6 +4,8 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
 #include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -56,10 +58,14 @@ protected:
         if (!body.empty()) text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
         return text + "\r\n" + std::string(body);
     }
+    // Orders what the test and the loop do to the fake service.
+    void sync() { net::asio::post(loop_, net::asio::use_future).get(); }
     Answer raw(std::string_view bytes, bool head_only = false) {
+        sync();
         Client client(front_->endpoint());
         client.send(bytes);
         auto response = client.read(head_only);
+        sync();
         if (!response) return {};
         EXPECT_TRUE(response->whole);
         return {response->status, response->headers, response->body, Json::parse(response->body, nullptr, false)};
@@ -423,6 +429,7 @@ TEST_F(HttpFrontTest, ArrowErrorMidwayCutsTheResponse) {
         "/api/queries/" + submit("SELECT 1").json["id"].get<std::string>() + "/result?format=arrow";
     service_.stream_plan.frames = 2;
     service_.stream_plan.end = Status(Code::unavailable, "The node is away.");
+    sync();
     Client client(front_->endpoint());
     client.send(format("GET", path));
     const auto response = client.read();
@@ -434,6 +441,7 @@ TEST_F(HttpFrontTest, ArrowReaderThatLeavesStopsTheStream) {
     const std::string path =
         "/api/queries/" + submit("SELECT 1").json["id"].get<std::string>() + "/result?format=arrow";
     service_.stream_plan.hang = true;
+    sync();
     Client client(front_->endpoint());
     client.send(format("GET", path));
     ASSERT_TRUE(client.readable(5000));
@@ -447,6 +455,7 @@ TEST_F(HttpFrontTest, SlowArrowReaderHoldsTheNodeBack) {
         "/api/queries/" + submit("SELECT 1").json["id"].get<std::string>() + "/result?format=arrow";
     service_.stream_plan.frames = 100;
     service_.stream_plan.frame_bytes = 1 << 20;
+    sync();
     Client client(front_->endpoint());
     client.send(format("GET", path));
     ASSERT_TRUE(client.readable(5000));
