@@ -2,8 +2,9 @@
 
 #include <string_view>
 
-#include "sql/lexer.h"
+#include "sql/complexity.h"
 #include "sql/statement.h"
+#include "sql/statement_cache.h"
 #include "sql/tree.h"
 
 namespace roost::sql {
@@ -57,6 +58,27 @@ void run_fingerprint(benchmark::State &state, std::string_view text) {
     for (auto _ : state) benchmark::DoNotOptimize(fingerprint(text));
 }
 
+void run_complexity(benchmark::State &state, std::string_view text) {
+    for (auto _ : state) benchmark::DoNotOptimize(check_complexity(text, 1000));
+}
+
+// What the service does for a text it has seen before.
+void run_cached(benchmark::State &state, std::string_view text) {
+    const GuardPolicy policy = bench_policy();
+    StatementCache cache;
+    for (auto _ : state) {
+        const auto parsed = cache.parse(text);
+        for (const Statement &statement : (*parsed)->statements) {
+            const Status status = check(statement, Context::session, policy);
+            if (!status.ok()) state.SkipWithError(status.message().c_str());
+        }
+    }
+}
+
+BENCHMARK_CAPTURE(run_cached, select_one, select_one);
+BENCHMARK_CAPTURE(run_cached, tpch_five, tpch_five);
+BENCHMARK_CAPTURE(run_complexity, select_one, select_one);
+BENCHMARK_CAPTURE(run_complexity, tpch_five, tpch_five);
 BENCHMARK_CAPTURE(run_front, select_one, select_one);
 BENCHMARK_CAPTURE(run_front, point_query, point_query);
 BENCHMARK_CAPTURE(run_front, tpch_five, tpch_five);
