@@ -1,7 +1,5 @@
-// The one table of settings. A new setting is a member of Settings and a row here; flags, variables, the file, `roost
-// config`,
-// --help and docs/settings.md follow from it.
-#include <limits>
+// The one table of settings. A new setting is a member of Settings and a row here; flags, variables, the file,
+// `roost config` and --help follow from it.
 #include <utility>
 
 #include "config/settings.h"

@@ -164,6 +164,7 @@ TEST_F(SettingsFile, errors_name_the_line_and_what_was_meant) {
         error_of(load_text("nodes = 3\n\n[gateway]\nhttp = \"x\"\n")).find(":3: unknown section or table 'gateway'"),
         std::string::npos);
     EXPECT_NE(error_of(load_text("nodes = 3\n[:x]\n")).find(path_ + ":2"), std::string::npos);
+    EXPECT_NE(error_of(load_text("nodes = 3\n\uFE7Fi\n")).find(path_ + ":2"), std::string::npos);
     EXPECT_NE(error_of(load_text("nodes = = 3\n")).find(path_ + ":1"), std::string::npos);
     EXPECT_NE(error_of(load_text("nodes = 3\nnodes = 4\n")).find(path_ + ":2"), std::string::npos);
     EXPECT_NE(error_of(load_text("config = \"other.toml\"\n")).find("can't be set in a file"), std::string::npos);
