@@ -139,7 +139,7 @@ public:
     Result<uint64_t> append(duckdb::DataChunk &chunk, uint64_t from, uint64_t chunk_bytes, std::string &out) override {
         try {
             if (from == 0) ROOST_RETURN_IF_ERROR(convert(chunk));
-            const uint64_t bytes_a_row = chunk_bytes / std::max<uint64_t>(chunk.size(), 1) + 1;
+            const uint64_t bytes_a_row = bytes_a_row_of(chunk, chunk_bytes);
             while (from < chunk.size()) {
                 if (!appender_) make_appender(bytes_a_row);
                 const uint64_t room_rows = std::max<uint64_t>(1, (kBatchBytes - pending_bytes_) / bytes_a_row);
@@ -219,6 +219,31 @@ private:
         for (const auto &uuids : uuids_)
             fields[uuids.column] = arrow::field(names_[uuids.column], arrow::extension::uuid());
         schema_ = arrow::schema(std::move(fields));
+    }
+
+    // What a row takes about. The stored size misleads where one value stands for many rows.
+    uint64_t bytes_a_row_of(duckdb::DataChunk &chunk, uint64_t chunk_bytes) const {
+        const uint64_t rows = std::max<uint64_t>(chunk.size(), 1);
+        uint64_t repeated = 0;
+        for (auto &vector : chunk.data) {
+            if (vector.GetVectorType() == duckdb::VectorType::FLAT_VECTOR) continue;
+            if (vector.GetType().InternalType() == duckdb::PhysicalType::VARCHAR) {
+                repeated += string_bytes(vector, chunk.size());
+            } else if (vector.GetType().IsNested()) {
+                repeated += chunk_bytes > kBatchBytes ? chunk_bytes * rows : 0;
+            }
+        }
+        return (chunk_bytes + repeated) / rows + 1;
+    }
+
+    static uint64_t string_bytes(duckdb::Vector &vector, duckdb::idx_t count) {
+        VectorView view;
+        view.bind(vector, count);
+        uint64_t bytes = 0;
+        for (duckdb::idx_t row = 0; row < count; ++row) {
+            if (!view.is_null(row)) bytes += view.value<duckdb::string_t>(row).GetSize();
+        }
+        return bytes;
     }
 
     // The chunk as the appender takes it.

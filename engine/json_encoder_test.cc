@@ -117,6 +117,21 @@ TEST(JsonPage, EveryTypeOfTheEngineIsValidJson) {
     for (const auto &name : rows.names) EXPECT_TRUE(document[2][name].is_null()) << name;
 }
 
+// Every byte at every place of a word, alone and beside others.
+TEST(JsonPage, StringsReadBackExactly) {
+    for (int c = 1; c < 128; ++c) {
+        for (size_t before = 0; before < 18; ++before) {
+            for (size_t after = 0; after < 10; ++after) {
+                const std::string text =
+                    std::string(before, 'a') + static_cast<char>(c) + std::string(after, 'z') + "é🦆";
+                std::string out;
+                append_json_string(out, text);
+                ASSERT_EQ(nlohmann::json::parse(out).get<std::string>(), text) << c << " at " << before;
+            }
+        }
+    }
+}
+
 // Floats read back as the same bits.
 TEST(JsonPage, FloatsReadBackExactly) {
     TestDb db;

@@ -487,11 +487,28 @@ std::unique_ptr<ValueWriter> make_json_writer(const LogicalType &type, JsonDiale
     return std::make_unique<TextWriter>(make_pg_text_writer(type, zone), bare);
 }
 
+namespace {
+
+// True when one of eight bytes is a control character, a quote or a backslash (or, rarely, when none is: then they are
+// looked at one by one).
+bool may_need_escape(const char *bytes) {
+    constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
+    uint64_t word;
+    std::memcpy(&word, bytes, 8);
+    const auto zero_in = [](uint64_t value) { return (value - kOnes) & ~value & kTops; };
+    const uint64_t control = (word - kOnes * 0x20) & ~word & kTops;
+    return (control | zero_in(word ^ kOnes * '"') | zero_in(word ^ kOnes * '\\')) != 0;
+}
+
+}  // namespace
+
 void append_json_string(std::string &out, std::string_view text) {
     static constexpr char kHex[] = "0123456789abcdef";
     out += '"';
     size_t clean = 0;  // start of what is not yet copied
     for (size_t i = 0; i < text.size(); ++i) {
+        while (i + 8 <= text.size() && !may_need_escape(text.data() + i)) i += 8;
+        if (i == text.size()) break;
         const auto c = static_cast<unsigned char>(text[i]);
         if (c >= 0x20 && c != '"' && c != '\\') continue;
         out.append(text, clean, i - clean);

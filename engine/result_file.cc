@@ -56,6 +56,14 @@ std::string_view view_of(duckdb::MemoryStream &stream) {
     return {reinterpret_cast<const char *>(stream.GetData()), stream.GetPosition()};
 }
 
+// Constant and dictionary vectors stay what they are, and every type is known. No other version of the engine reads
+// these files.
+duckdb::SerializationOptions newest_format() {
+    duckdb::SerializationOptions options;
+    options.serialization_compatibility = duckdb::SerializationCompatibility::Latest();
+    return options;
+}
+
 // Runs `read` on a deserializer over `bytes`; DuckDB's exceptions become data_loss.
 template <class Read>
 Status deserialize(std::string_view bytes, Read &&read) {
@@ -88,7 +96,7 @@ Result<std::unique_ptr<ResultFileWriter>> ResultFileWriter::create(const std::st
     std::memcpy(&nonce, random.data(), sizeof nonce);
     std::unique_ptr<ResultFileWriter> writer(new ResultFileWriter(fd, nonce));
     try {
-        duckdb::BinarySerializer serializer(*writer->stream_);
+        duckdb::BinarySerializer serializer(*writer->stream_, newest_format());
         serializer.Begin();
         serializer.WriteProperty(100, "nonce", nonce);
         serializer.WriteProperty(101, "names", duckdb::vector<std::string>(schema.names.begin(), schema.names.end()));
@@ -115,7 +123,7 @@ Status ResultFileWriter::append(duckdb::DataChunk &chunk) {
     if (chunk.size() == 0) return {};
     stream_->Rewind();
     try {
-        duckdb::BinarySerializer serializer(*stream_);
+        duckdb::BinarySerializer serializer(*stream_, newest_format());
         serializer.Begin();
         chunk.Serialize(serializer);
         serializer.End();

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "engine/engine.h"
+#include "engine/json_encoder.h"
 #include "engine/result_file.h"
 #include "engine/test_rows.h"
 
@@ -180,6 +181,29 @@ TEST(ResultStore, EveryTypeSurvivesLosslessly) {
     }
 }
 
+TEST(ResultStore, VectorsOfEveryKindComeBackAlike) {
+    TempDir dir;
+    auto store = open_store(dir);
+    TestDb db;
+    const Uuid id = Uuid::make();
+    // Constant, sequence, dictionary (a filter) and nested ones.
+    const auto rows = db.rows(
+        "SELECT 'constant' AS c, NULL::DATE AS n, i, s, e, {'a': s, 'i': i} AS st, [s, s] AS l, [{'n': i}] AS ls, MAP "
+        "{s: i} AS m FROM "
+        "(SELECT i, (i % 5)::VARCHAR || ' a value of more than twelve bytes' AS s, (['x', 'y'])[(i % 2 + "
+        "1)::INTEGER]::ENUM('x', 'y') AS e "
+        "FROM range(20000) t(i)) WHERE i % 3 = 1");
+    JsonPageEncoder encoder(rows.names, rows.types, ZoneOffsets::utc());
+    std::string want = "[";
+    for (const auto &chunk : rows.chunks) encoder.append(*chunk, 0, chunk->size(), want);
+    ASSERT_TRUE(save(*store, id, rows).ok());
+    EXPECT_EQ(*store->read_page(id, 0, 100'000), want + "]");
+    CollectingSink sink;
+    const auto table = read_arrow(*store, id, sink);
+    EXPECT_EQ(table->num_rows(), 6667);
+    EXPECT_EQ((*table->GetColumnByName("s")->GetScalar(6666))->ToString(), "4 a value of more than twelve bytes");
+}
+
 TEST(ResultStore, TestAllTypesCanBePaged) {
     TempDir dir;
     auto store = open_store(dir);
@@ -210,13 +234,31 @@ TEST(ResultStore, NamesAreMadeUniqueInPagesAndArrow) {
 TEST(ResultStore, PagesTooLargeForMemoryAreRefused) {
     TempDir dir;
     auto store = open_store(dir);
-    TestDb db;
     const Uuid id = Uuid::make();
-    ASSERT_TRUE(save(*store, id, db.rows("SELECT repeat('x', 3000000) AS s FROM range(100)")).ok());
+    // A constant vector: 300 MB of rows, 3 MB on disk.
+    TestRows rows{{"s"}, {duckdb::LogicalType::VARCHAR}, {}};
+    rows.chunks.push_back(std::make_unique<duckdb::DataChunk>());
+    rows.chunks[0]->InitializeEmpty({duckdb::LogicalType::VARCHAR});
+    rows.chunks[0]->data[0].Reference(duckdb::Value(std::string(3'000'000, 'x')));
+    rows.chunks[0]->SetCardinality(100);
+    ASSERT_TRUE(save(*store, id, rows).ok());
     const auto page = store->read_page(id, 0, 100);
     ASSERT_FALSE(page.ok());
     EXPECT_EQ(page.status().sqlstate(), "54000");
     EXPECT_EQ(store->read_page(id, 99, 1)->size(), std::string(R"([{"s":""}])").size() + 3'000'000);
+    // As Arrow they come in many batches, whatever the size on disk says.
+    auto reader = store->open_arrow(id);
+    ASSERT_TRUE(reader.ok());
+    size_t largest = 0;
+    for (bool more = true; more;) {
+        CollectingSink sink;
+        auto step = (*reader)->step(sink);
+        ASSERT_TRUE(step.ok());
+        more = *step;
+        largest = std::max(largest, sink.stream.size());
+    }
+    EXPECT_GT(largest, 3'000'000U);
+    EXPECT_LT(largest, 10'000'000U);
 }
 
 TEST(ResultStore, TimeZoneOfTheResultShowsInPages) {
