@@ -85,7 +85,7 @@ struct Outcome {
     }
 };
 
-inline constexpr uint64_t kSmallBytes = 64ull << 20;
+inline constexpr uint64_t kSmallBytes = 128ull << 20;
 inline constexpr uint64_t kPinnedBytes = 96ull << 20;
 inline constexpr uint64_t kSlotBytes = 256ull << 20;
 

@@ -40,11 +40,11 @@ char *Channel::prepare(size_t size_bytes) {
     if (capacity_ - end_ >= size_bytes) return bytes_.get() + end_;
     const size_t held = end_ - begin_;
     if (capacity_ - held >= size_bytes && begin_ >= held) {
-        std::memmove(bytes_.get(), bytes_.get() + begin_, held);
+        if (held > 0) std::memmove(bytes_.get(), bytes_.get() + begin_, held);
     } else {
         const size_t capacity = std::max(held + size_bytes, kReadBytes);
         auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-        std::memcpy(larger.get(), bytes_.get() + begin_, held);
+        if (held > 0) std::memcpy(larger.get(), bytes_.get() + begin_, held);
         bytes_ = std::move(larger);
         capacity_ = capacity;
     }
@@ -92,7 +92,7 @@ net::Task<bool> Channel::flush(std::string_view tail) {
     size_t left = out_.size() + tail.size();
     error_code error;
     while (left > 0 && !error) {
-        size_t sent = socket_.write_some(parts, error);
+        size_t sent = parts[1].size() == 0 ? socket_.write_some(parts[0], error) : socket_.write_some(parts, error);
         if (error == asio::error::would_block) {
             error.clear();
             writing_ = true;

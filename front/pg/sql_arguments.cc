@@ -96,8 +96,8 @@ private:
     Result<Param> constant() {
         Param param;
         bool is_negative = false;
-        while (token_.kind == Token::Kind::op && (word() == "-" || word() == "+")) {
-            is_negative = is_negative != (word() == "-");
+        if (token_.kind == Token::Kind::op && (word() == "-" || word() == "+")) {
+            is_negative = word() == "-";
             advance();
             if (token_.kind != Token::Kind::number) return not_constant();
         }
