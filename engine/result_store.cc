@@ -265,12 +265,9 @@ Status FileResultStore::scan() {
         const auto id = Uuid::parse(std::string_view(name).substr(0, name.size() - kSuffix.size()));
         if (!id) continue;
         // A machine that lost power may have published a file that never reached the disk whole.
-        const auto file = ResultFile::open(item.path());
+        if (ResultFile::open(item.path()).status().code() == Code::data_loss) ::unlink(item.path().c_str());
         struct stat info;
-        if (!file.ok() || ::stat(item.path().c_str(), &info) != 0) {
-            ::unlink(item.path().c_str());
-            continue;
-        }
+        if (::stat(item.path().c_str(), &info) != 0) continue;
         entries_[*id].bytes = static_cast<uint64_t>(info.st_size);
         total_bytes_ += static_cast<uint64_t>(info.st_size);
     }
