@@ -62,9 +62,10 @@ ResultHeader header_of(const Description &description) {
 }
 
 // Throws. REQUIRES: an open transaction.
-Result<ResultHeader> bind_on(LakeConnection &connection, const StatementSpec &spec) {
+Result<ResultHeader> bind_on(Instance &instance, LakeConnection &connection, const StatementSpec &spec) {
     auto &context = connection.context();
     ROOST_ASSIGN_OR_RETURN(const auto parsed, parse_statement(connection, spec));
+    if (may_name_objects(*parsed, spec.sql)) instance.load_schema(connection);
     const duckdb::SQLStatement &statement = *parsed;
     const ParamTypes types = declared_types(statement, spec.param_oids);
     Description description;
@@ -91,7 +92,7 @@ Result<ResultHeader> DescribeExecution::describe() {
         try {
             connection->apply(spec_.settings);
             connection->begin(true);
-            return bind_on(*connection, spec_);
+            return bind_on(*instance, *connection, spec_);
         } catch (const std::exception &error) {
             return instance->error(duckdb::ErrorData(error), spec_.sql);
         }
@@ -109,7 +110,7 @@ Result<ResultHeader> DescribeExecution::describe_in_session() {
     if (!visit.status().ok()) return visit.status();
     ROOST_RETURN_IF_ERROR(visit.fail(visit.ready(spec_, *pool, nullptr)));
     try {
-        auto header = bind_on(*session->connection, spec_);
+        auto header = bind_on(*session->instance, *session->connection, spec_);
         if (!header.ok()) return visit.fail(header.status());
         return header;
     } catch (const std::exception &error) {

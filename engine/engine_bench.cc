@@ -131,6 +131,7 @@ private:
 };
 
 constexpr const char *kOne = "SELECT 1";
+constexpr const char *kFunction = "SELECT abs(-1), now(), version()";
 constexpr const char *kPoint = "SELECT name, price FROM points WHERE id = 4711";
 constexpr const char *kWide = "SELECT * FROM wide";
 constexpr const char *kSum = "SELECT sum(a), max(c) FROM wide";
@@ -192,6 +193,7 @@ void overhead(benchmark::State &state, const char *sql) {
 }
 
 BENCHMARK_CAPTURE(overhead, one, kOne)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(overhead, function, kFunction)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(overhead, point, kPoint)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(file_cache, sum_2m_on, kSum, true)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(file_cache, sum_2m_off, kSum, false)->Unit(benchmark::kMillisecond);

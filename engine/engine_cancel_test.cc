@@ -1,4 +1,5 @@
 // Cancellation at each stage: within a second, with the caller's own reason, and the engine goes on.
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -80,6 +81,29 @@ TEST_F(EngineCancel, AStatementCancelledBeforeItsPlanDoesNothing) {
     (*execution)->cancel(Status(Code::timeout, "second"));
     EXPECT_EQ((*execution)->plan().status().message(), "first");
     EXPECT_EQ((*execution)->finish(Status()).status.message(), "first");
+}
+
+TEST_F(EngineCancel, ProgressIsSeenFromOutsideWhileItRuns) {
+    ASSERT_TRUE(lake.write("CREATE TABLE c2 AS SELECT i FROM range(200000) t(i)").status.ok());
+    auto execution = lake.engine().create(TestEngine::spec("SELECT sum(hash(a.i + b.i)) FROM c2 a, c2 b"));
+    ASSERT_TRUE(execution.ok());
+    EXPECT_LT((*execution)->progress(), 0);
+    ASSERT_TRUE((*execution)->start({.lane = Grant::Lane::slot, .slot = 0, .bytes = testing::kSlotBytes}).ok());
+    std::atomic<double> seen{-1};
+    std::thread other([&] {
+        const auto give_up = Clock::now() + std::chrono::seconds(10);
+        while (seen <= 0 && Clock::now() < give_up) {
+            seen = (*execution)->progress();
+            std::this_thread::yield();
+        }
+        (*execution)->cancel(Status(Code::cancelled, "seen"));
+    });
+    RowSink sink;
+    const auto result = (*execution)->step(sink);
+    other.join();
+    (void)(*execution)->finish(result.status());
+    EXPECT_GT(seen, 0);
+    EXPECT_LE(seen, 100);
 }
 
 TEST_F(EngineCancel, AnAbandonedStreamGivesItsInstanceBack) {

@@ -121,6 +121,13 @@ TEST_F(EngineRead, ParametersAreBoundByTypeOrAsUntypedLiterals) {
     EXPECT_EQ(lake.run(with_params("SELECT $1, $2", {{0, "x"}})).status.sqlstate(), "08P01");
 }
 
+TEST_F(EngineRead, BinaryParametersWithoutATypeTakeTheStatements) {
+    StatementSpec spec = TestEngine::spec("SELECT i FROM range(10) t(i) WHERE i = $1");
+    spec.params.push_back(
+        {.form = Param::Form::pg_binary, .pg_oid = 0, .type = {}, .value = std::string("\0\0\0\0\0\0\0\7", 8)});
+    EXPECT_EQ(lake.run(spec).value(), "7");
+}
+
 StatementSpec describe(const std::string &sql, std::vector<uint32_t> oids = {}) {
     StatementSpec spec = TestEngine::spec(sql);
     spec.work = Work::describe;
@@ -163,8 +170,8 @@ TEST_F(EngineRead, DescribeTellsColumnsAndParametersWithoutRunning) {
     EXPECT_EQ(lake.read("SELECT * FROM described").status.sqlstate(), "42P01");
 
     EXPECT_EQ(describe_with(lake.engine(), describe("SELECT * FROM nowhere")).status().sqlstate(), "42P01");
-    const auto pivot = describe_with(
-        lake.engine(), describe("PIVOT (SELECT i % 2 AS k, i FROM range(4) t(i)) ON k USING sum(i)"));
+    const auto pivot =
+        describe_with(lake.engine(), describe("PIVOT (SELECT i % 2 AS k, i FROM range(4) t(i)) ON k USING sum(i)"));
     ASSERT_TRUE(pivot.ok()) << pivot.status().to_string();
     EXPECT_EQ(pivot->columns.size(), 2u);
 }

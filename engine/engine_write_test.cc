@@ -80,6 +80,32 @@ TEST_F(EngineWrite, AReadThatWritesIsRefused) {
     EXPECT_EQ(lake.read("SELECT count(*) FROM w4").value(), "0");
 }
 
+// DuckLake loads the whole schema again after a change of it; eight at once would not fit the small instance.
+TEST_F(EngineWrite, ManyTablesAndReadersAfterASchemaChangeFitTheSmallInstance) {
+    const Uuid session = Uuid::make();
+    for (int i = 0; i < 60; i++) {
+        must(lake.run(TestEngine::session_spec(
+            session, "CREATE TABLE many" + std::to_string(i) + " (a INTEGER, b VARCHAR, c DOUBLE, d DATE, e BIGINT)",
+            true)));
+    }
+    must(lake.run(TestEngine::end_spec(session, TransactionAction::commit)));
+    for (int round = 0; round < 3; round++) {
+        must(lake.write("CREATE OR REPLACE TABLE many_changed AS SELECT 1 AS i"));
+        std::vector<std::thread> readers;
+        for (int r = 0; r < 8; r++) {
+            readers.emplace_back([this] {
+                const Outcome got = lake.read("SELECT count(*) FROM many7");
+                EXPECT_EQ(got.value(), "0") << got.status.to_string();
+            });
+        }
+        for (auto &reader : readers) reader.join();
+    }
+    for (int i = 0; i < 60; i++) {
+        must(lake.run(TestEngine::session_spec(session, "DROP TABLE many" + std::to_string(i), true)));
+    }
+    must(lake.run(TestEngine::end_spec(session, TransactionAction::commit)));
+}
+
 // Without the gateway's lease: whatever happens, the count is that of the writers that were told ok, and the others
 // hear a conflict they may retry.
 TEST_F(EngineWrite, ConcurrentWritersConflictCleanly) {

@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "deps/duckdb_extensions.h"
+#include "duckdb/catalog/catalog.hpp"
 #include "duckdb/common/virtual_file_system.hpp"
 #include "duckdb/main/config.hpp"
 #include "duckdb/main/database.hpp"
@@ -163,6 +164,18 @@ void Instance::give_back(std::unique_ptr<LakeConnection> connection) {
     if (connection->spoiled() || broken()) return;
     MutexLock lock(mutex_);
     if (idle_.size() < kPooledConnections) idle_.push_back(std::move(connection));
+}
+
+void Instance::load_schema(LakeConnection &connection) {
+    connection.context().RunFunctionInTransaction([&] {
+        auto &catalog = duckdb::Catalog::GetCatalog(connection.context(), options_.lake.catalog);
+        const auto version = catalog.GetCatalogVersion(connection.context());
+        if (!version.IsValid() || loaded_schema_.load() == version.GetIndex()) return;
+        MutexLock lock(schema_mutex_);
+        if (loaded_schema_.load() == version.GetIndex()) return;
+        catalog.GetSchema(connection.context(), "main", duckdb::OnEntryNotFound::RETURN_NULL);
+        loaded_schema_.store(version.GetIndex());
+    });
 }
 
 Status Instance::set_memory_limit(uint64_t bytes) {

@@ -1,5 +1,7 @@
 #include "engine/parsed_statement.h"
 
+#include <algorithm>
+
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/parser/parser.hpp"
 #include "duckdb/parser/statement/multi_statement.hpp"
@@ -27,6 +29,14 @@ Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection 
         if (result->HasError()) result->ThrowError();
     }
     return last;
+}
+
+// By the letters: a walk of the tree would cost as much as planning such a statement.
+bool may_name_objects(const duckdb::SQLStatement &statement, std::string_view sql) {
+    if (statement.type != duckdb::StatementType::SELECT_STATEMENT) return true;
+    constexpr std::string_view kFrom = "from";
+    const auto same = [](char a, char b) { return (a | 0x20) == b; };
+    return std::search(sql.begin(), sql.end(), kFrom.begin(), kFrom.end(), same) != sql.end();
 }
 
 }  // namespace roost

@@ -1,5 +1,6 @@
 #include "engine/running_query.h"
 
+#include <chrono>
 #include <thread>
 
 #include "duckdb/execution/physical_plan_generator.hpp"
@@ -11,13 +12,26 @@
 #include "duckdb/planner/planner.hpp"
 #include "engine/encode.h"
 #include "engine/parsed_statement.h"
+#include "engine/stopwatch.h"
 
 namespace roost {
 
 namespace {
 
-// Between two looks at the cancellation, when the other threads have all the tasks there are.
-constexpr int kSpinsBeforeYield = 64;
+// What to do while other threads have all the tasks there are: look again at once, then ever less often. DuckDB's own
+// loop spins, which takes a core from other statements.
+class Idling {
+public:
+    void worked() { rounds_ = 0; }
+    void idle() {
+        if (++rounds_ > kSpins) std::this_thread::sleep_for(kNap);
+    }
+
+private:
+    static constexpr int kSpins = 32;
+    static constexpr std::chrono::microseconds kNap{50};
+    int rounds_ = 0;
+};
 
 // A profile holds the statement's text, and says less the longer it is.
 constexpr size_t kProfiledSqlMaxBytes = 64 * 1024;
@@ -52,6 +66,27 @@ bool is_create_table_as(const duckdb::SQLStatement &statement) {
     return info.type == duckdb::CatalogType::TABLE_ENTRY && info.Cast<duckdb::CreateTableInfo>().query != nullptr;
 }
 
+bool needs_inference(const std::vector<Param> &params) {
+    return std::any_of(params.begin(), params.end(), [](const Param &param) {
+        return param.form == Param::Form::pg_binary && param.pg_oid == 0 && param.value.has_value();
+    });
+}
+
+// What the statement says of its parameters' types, by position; UNKNOWN where it says nothing.
+std::vector<duckdb::LogicalType> inferred_types(duckdb::ClientContext &context, const duckdb::SQLStatement &statement,
+                                                const std::vector<Param> &params) {
+    std::vector<duckdb::LogicalType> types(params.size(), duckdb::LogicalType(duckdb::LogicalTypeId::UNKNOWN));
+    // Bytes without a type mean nothing by themselves; text is an untyped literal, which DuckDB fits to its place.
+    if (!needs_inference(params)) return types;
+    duckdb::Planner planner(context);
+    planner.CreatePlan(statement.Copy());
+    for (size_t i = 0; i < types.size(); i++) {
+        const auto found = planner.value_map.find(std::to_string(i + 1));
+        if (found != planner.value_map.end()) types[i] = found->second->return_type;
+    }
+    return types;
+}
+
 // Carries a Status through DuckDB's code that only knows exceptions.
 struct Refused {
     Status status;
@@ -75,6 +110,7 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
         ROOST_ASSIGN_OR_RETURN(auto statement, parse_statement(connection_, spec));
         if (!is_plain(statement->type)) connection_.spoil();
         creates_table_as_ = is_create_table_as(*statement);
+        if (may_name_objects(*statement, sql_)) instance_.load_schema(connection_);
         context.RunFunctionInTransaction([&] { plan(std::move(statement), spec.params); });
     } catch (const Refused &refused) {
         return refused.status;
@@ -104,9 +140,10 @@ Status RunningQuery::check_catalogs() const {
 // runs.
 void RunningQuery::plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params) {
     auto &context = connection_.context();
+    const auto types = inferred_types(context, *statement, params);
     duckdb::Planner planner(context);
     for (size_t i = 0; i < params.size(); i++) {
-        auto value = decode_param(params[i], i, duckdb::LogicalType(duckdb::LogicalTypeId::UNKNOWN));
+        auto value = decode_param(params[i], i, types[i]);
         if (!value.ok()) throw Refused{value.status()};
         planner.parameter_data.emplace(std::to_string(i + 1), duckdb::BoundParameterData(std::move(value).value()));
     }
@@ -173,16 +210,18 @@ Status RunningQuery::start(Watch watch) {
 }
 
 Status RunningQuery::run_to_first_chunk() {
-    int spins = 0;
+    Idling idling;
     for (;;) {
         if (cancellation_.requested()) return cancellation_.reason();
         const auto state = pending_->ExecuteTask();
-        if (state == duckdb::PendingExecutionResult::RESULT_NOT_READY) sample_memory();
         if (duckdb::PendingQueryResult::IsResultReady(state)) break;
         if (state == duckdb::PendingExecutionResult::BLOCKED) {
             pending_->WaitForTask();
-        } else if (state == duckdb::PendingExecutionResult::NO_TASKS_AVAILABLE && ++spins % kSpinsBeforeYield == 0) {
-            std::this_thread::yield();
+        } else if (state == duckdb::PendingExecutionResult::NO_TASKS_AVAILABLE) {
+            idling.idle();
+        } else {
+            idling.worked();
+            sample_memory();
         }
     }
     if (pending_->HasError()) {
@@ -195,6 +234,25 @@ Status RunningQuery::run_to_first_chunk() {
     return Status();
 }
 
+// Until Fetch has a chunk to give, or the end.
+void RunningQuery::wait_for_chunk(duckdb::StreamQueryResult &stream) {
+    using duckdb::StreamExecutionResult;
+    Idling idling;
+    while (!cancellation_.requested()) {
+        const Stopwatch watch;
+        const auto state = stream.ExecuteTask();
+        if (duckdb::StreamQueryResult::IsChunkReady(state)) break;
+        if (state == StreamExecutionResult::BLOCKED) {
+            stream.WaitForTask();
+        } else if (watch.elapsed_us() == 0) {
+            idling.idle();  // it found nothing to do; it does not say so
+        } else {
+            idling.worked();
+            sample_memory();
+        }
+    }
+}
+
 Result<duckdb::unique_ptr<duckdb::DataChunk>> RunningQuery::next() {
     if (abandoned_) {
         return Status(Code::failed_precondition, "the result ended with the transaction it belongs to")
@@ -203,8 +261,10 @@ Result<duckdb::unique_ptr<duckdb::DataChunk>> RunningQuery::next() {
     if (ended_) return duckdb::unique_ptr<duckdb::DataChunk>();
     try {
         if (!result_) ROOST_RETURN_IF_ERROR(run_to_first_chunk());
+        if (active_) wait_for_chunk(static_cast<duckdb::StreamQueryResult &>(*result_));
         if (cancellation_.requested()) return cancellation_.reason();
-        auto chunk = result_->Fetch();
+        // Fetch would speak of a closed result.
+        auto chunk = result_->HasError() ? nullptr : result_->Fetch();
         sample_memory();
         if (result_->HasError()) {
             active_ = false;

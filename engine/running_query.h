@@ -13,6 +13,7 @@
 #include "duckdb/main/pending_query_result.hpp"
 #include "duckdb/main/prepared_statement_data.hpp"
 #include "duckdb/main/query_result.hpp"
+#include "duckdb/main/stream_query_result.hpp"
 #include "engine/cancellation.h"
 #include "engine/instance.h"
 #include "engine/plan_estimate.h"
@@ -74,6 +75,7 @@ public:
 private:
     void plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params);
     Status run_to_first_chunk();
+    void wait_for_chunk(duckdb::StreamQueryResult &stream);
     Status failed(const duckdb::ErrorData &error);
     Status check_catalogs() const;
     void end();

@@ -33,9 +33,10 @@ std::string commit_mark(const Uuid &statement);
 // CALL that sets author, message and mark of the open transaction's commit.
 std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement);
 
-// The snapshot that `statement` made, or nothing if it made none. For a process that runs no engine: two SQLite
-// libraries in one process (this and the engine's extension) drop each other's file locks. Errors: io_error (no such
-// file, not a lake), unavailable (locked for longer than a second).
+// The snapshot that `statement` made, or nothing if it made none. Fine beside an engine because roost links libsqlite3
+// dynamically: the engine's extension then uses the same one. (Two SQLite libraries in one process would drop each
+// other's file locks.)
+// Errors: io_error (no such file, not a lake), unavailable (locked for longer than a second).
 Result<std::optional<uint64_t>> find_commit(const LakeLocation &lake, const Uuid &statement);
 
 }  // namespace roost
