@@ -65,11 +65,12 @@ ResultHeader header_of(const Description &description) {
 Result<ResultHeader> bind_on(Instance &instance, LakeConnection &connection, const StatementSpec &spec) {
     auto &context = connection.context();
     ROOST_ASSIGN_OR_RETURN(const auto parsed, parse_statement(connection, spec));
-    if (may_name_objects(*parsed, spec.sql)) instance.load_schema(connection);
+    const bool names_objects = may_name_objects(*parsed, spec.sql);
+    if (names_objects) instance.load_schema(connection);
     const duckdb::SQLStatement &statement = *parsed;
     const ParamTypes types = declared_types(statement, spec.param_oids);
     Description description;
-    context.RunFunctionInTransaction([&] {
+    connection.bind(spec.settings, names_objects, [&] {
         description = bind_statement(context, statement, types);
         if (description.properties.bound_all_parameters) return;
         // As PostgreSQL: what nothing tells the type of is text.

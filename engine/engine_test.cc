@@ -210,6 +210,18 @@ TEST_F(EngineRead, PivotExplainAndCallWork) {
     EXPECT_TRUE(pivot.status.ok()) << pivot.status.to_string();
 }
 
+TEST_F(EngineRead, FunctionsAndMacrosAreFoundWithAndWithoutTheLake) {
+    ASSERT_TRUE(lake.write("CREATE MACRO plus_one(x) AS x + 1").status.ok());
+    EXPECT_EQ(lake.read("SELECT plus_one(41)").value(), "42");
+    EXPECT_EQ(lake.read("SELECT abs(-7)").value(), "7");
+    EXPECT_EQ(lake.read("SELECT current_schema()").value(), "main");
+    EXPECT_EQ(lake.read("SELECT current_database()").value(), "lake");
+    EXPECT_EQ(lake.read("SELECT nofunction(1)").status.sqlstate(), "42883");
+    EXPECT_EQ(lake.read("SELECT abs('x'::DATE)").status.sqlstate(), "42883");
+    EXPECT_EQ(lake.read("SELECT (SELECT count(*) FROM duckdb_tables() WHERE false)").value(), "0");
+    EXPECT_EQ(lake.run(with_params("SELECT abs($1)", {{23, "-3"}})).value(), "3");
+}
+
 TEST_F(EngineRead, ALargerStatementHasAProfile) {
     const Outcome got = lake.run(TestEngine::spec("SELECT count(*) FROM range(100000) t(i) WHERE i % 3 = 0"),
                                  Grant{.lane = Grant::Lane::slot, .slot = 0, .bytes = testing::kSlotBytes});

@@ -38,6 +38,24 @@ void LakeConnection::apply_search_path(const std::vector<std::string> &schemas) 
                                                                 duckdb::CatalogSetPathType::SET_DIRECTLY);
 }
 
+void LakeConnection::bind(const StatementSettings &settings, bool names_objects, const std::function<void()> &work) {
+    if (!names_objects) {
+        search_path_.reset();  // apply() sets it again
+        duckdb::ClientData::Get(context()).catalog_search_path->Set(
+            duckdb::CatalogSearchEntry(SYSTEM_CATALOG, DEFAULT_SCHEMA), duckdb::CatalogSetPathType::SET_DIRECTLY);
+        try {
+            context().RunFunctionInTransaction(work);
+            return;
+        } catch (const std::exception &error) {
+            // A missing name may be a macro or a type of the lake; or it is missing there too and says so again.
+            const duckdb::ExceptionType type = duckdb::ErrorData(error).Type();
+            if (type != duckdb::ExceptionType::CATALOG && type != duckdb::ExceptionType::BINDER) throw;
+        }
+        apply(settings);
+    }
+    context().RunFunctionInTransaction(work);
+}
+
 void LakeConnection::apply_time_zone(const std::string &time_zone) {
     duckdb::ExtensionOption option;
     if (!duckdb::DBConfig::GetConfig(context()).TryGetExtensionOption("TimeZone", option)) {

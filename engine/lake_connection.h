@@ -3,6 +3,7 @@
 // Instance.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,11 @@ public:
     // Does nothing when the connection has these settings already. Unknown schemas are no error (as in PostgreSQL), an
     // unknown time zone is.
     void apply(const StatementSettings &settings);
+
+    // Runs `work`, which binds a statement, in the open transaction. Where the statement may well need nothing of the
+    // lake it is tried without the lake in the search path first: DuckDB looks up even the names of its own functions
+    // there, and each look asks the catalog. `work` may run twice.
+    void bind(const StatementSettings &settings, bool names_objects, const std::function<void()> &work);
 
     void begin(bool read_only);
     // The transaction is over when this returns or throws.

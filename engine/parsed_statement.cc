@@ -34,9 +34,12 @@ Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection 
 // By the letters: a walk of the tree would cost as much as planning such a statement.
 bool may_name_objects(const duckdb::SQLStatement &statement, std::string_view sql) {
     if (statement.type != duckdb::StatementType::SELECT_STATEMENT) return true;
-    constexpr std::string_view kFrom = "from";
-    const auto same = [](char a, char b) { return (a | 0x20) == b; };
-    return std::search(sql.begin(), sql.end(), kFrom.begin(), kFrom.end(), same) != sql.end();
+    // FROM, and the functions that tell of the search path: current_schema, in_search_path, pg_table_is_visible …
+    const auto holds = [sql](std::string_view word) {
+        const auto same = [](char a, char b) { return (a | 0x20) == b; };
+        return std::search(sql.begin(), sql.end(), word.begin(), word.end(), same) != sql.end();
+    };
+    return holds("from") || holds("current") || holds("path") || holds("visible");
 }
 
 }  // namespace roost

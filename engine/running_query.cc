@@ -110,8 +110,9 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
         ROOST_ASSIGN_OR_RETURN(auto statement, parse_statement(connection_, spec));
         if (!is_plain(statement->type)) connection_.spoil();
         creates_table_as_ = is_create_table_as(*statement);
-        if (may_name_objects(*statement, sql_)) instance_.load_schema(connection_);
-        context.RunFunctionInTransaction([&] { plan(std::move(statement), spec.params); });
+        const bool names_objects = may_name_objects(*statement, sql_);
+        if (names_objects) instance_.load_schema(connection_);
+        connection_.bind(spec.settings, names_objects, [&] { plan(*statement, spec.params); });
     } catch (const Refused &refused) {
         return refused.status;
     } catch (const std::exception &error) {
@@ -138,18 +139,18 @@ Status RunningQuery::check_catalogs() const {
 
 // What ClientContext does between PendingQuery and the executor, but apart from it: the plan can be judged before it
 // runs.
-void RunningQuery::plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params) {
+void RunningQuery::plan(const duckdb::SQLStatement &statement, const std::vector<Param> &params) {
     auto &context = connection_.context();
-    const auto types = inferred_types(context, *statement, params);
+    const auto types = inferred_types(context, statement, params);
     duckdb::Planner planner(context);
     for (size_t i = 0; i < params.size(); i++) {
         auto value = decode_param(params[i], i, types[i]);
         if (!value.ok()) throw Refused{value.status()};
         planner.parameter_data.emplace(std::to_string(i + 1), duckdb::BoundParameterData(std::move(value).value()));
     }
-    auto data = duckdb::make_shared_ptr<duckdb::PreparedStatementData>(statement->type);
-    planner.CreatePlan(statement->Copy());
-    data->unbound_statement = std::move(statement);
+    auto data = duckdb::make_shared_ptr<duckdb::PreparedStatementData>(statement.type);
+    planner.CreatePlan(statement.Copy());
+    data->unbound_statement = statement.Copy();
     data->properties = planner.properties;
     data->names = planner.names;
     data->types = planner.types;

@@ -73,7 +73,7 @@ public:
     const std::string &profile_json() const { return profile_json_; }
 
 private:
-    void plan(duckdb::unique_ptr<duckdb::SQLStatement> statement, const std::vector<Param> &params);
+    void plan(const duckdb::SQLStatement &statement, const std::vector<Param> &params);
     Status run_to_first_chunk();
     void wait_for_chunk(duckdb::StreamQueryResult &stream);
     Status failed(const duckdb::ErrorData &error);
