@@ -8,18 +8,22 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "duckdb/main/client_context.hpp"
+#include "engine/statement.h"
 
 namespace roost {
 
 class Cancellation {
 public:
-    // The first reason wins.
+    // The first reason wins, but any other wins over kReaderLeft, which waits for the end of a chunk instead of
+    // interrupting.
     void cancel(Status reason) ROOST_EXCLUDES(mutex_) {
         MutexLock lock(mutex_);
-        if (requested_.load(std::memory_order_relaxed)) return;
+        const bool gently = reason.name() == kReaderLeft;
+        if (requested_.load(std::memory_order_relaxed) && (gently || !gently_)) return;
+        gently_ = gently;
         reason_ = std::move(reason);
         requested_.store(true, std::memory_order_release);
-        if (watched_) watched_->Interrupt();
+        interrupt_if_requested();
     }
     bool requested() const { return requested_.load(std::memory_order_acquire); }
     // Ok while nobody cancelled.
@@ -50,12 +54,13 @@ public:
 
 private:
     void interrupt_if_requested() ROOST_REQUIRES(mutex_) {
-        if (watched_ && requested_.load(std::memory_order_relaxed)) watched_->Interrupt();
+        if (watched_ && !gently_ && requested_.load(std::memory_order_relaxed)) watched_->Interrupt();
     }
 
     mutable Mutex mutex_;
     std::atomic<bool> requested_{false};
     Status reason_ ROOST_GUARDED_BY(mutex_);
+    bool gently_ ROOST_GUARDED_BY(mutex_) = false;
     duckdb::shared_ptr<duckdb::ClientContext> watched_ ROOST_GUARDED_BY(mutex_);
 };
 

@@ -162,6 +162,27 @@ TEST_F(EngineSession, AnOpenResultEndsWithItsTransaction) {
     EXPECT_EQ(stream.execution->finish(status).status.sqlstate(), "25P02") << status.to_string();
 }
 
+TEST_F(EngineSession, AReaderWhoLeavesHarmsNoTransaction) {
+    must(lake.write("CREATE TABLE s9 (i INTEGER)"));
+    must(in("INSERT INTO s9 VALUES (1)", true));
+    OpenStream left;
+    open_stream(lake, session, "SELECT i, 'left ' || i FROM range(3000000) t(i)", left);
+    left.execution->cancel(Status(Code::cancelled, "left").with_name(std::string(kReaderLeft)));
+    EXPECT_EQ(left.step().name(), kReaderLeft);
+    EXPECT_EQ(left.execution->finish(Status()).status.name(), kReaderLeft);
+    EXPECT_EQ(in("SELECT 5").value(), "5");
+    must(end(TransactionAction::commit));
+    EXPECT_EQ(lake.read("SELECT count(*) FROM s9").value(), "1");
+
+    OpenStream cancelled;
+    open_stream(lake, session, "SELECT i, 'cancelled ' || i FROM range(3000000) t(i)", cancelled);
+    cancelled.execution->cancel(Status(Code::cancelled, "left").with_name(std::string(kReaderLeft)));
+    cancelled.execution->cancel(Status(Code::cancelled, "asked for"));
+    EXPECT_EQ(cancelled.step().message(), "asked for");
+    EXPECT_EQ(cancelled.execution->finish(Status()).status.message(), "asked for");
+    must(end(TransactionAction::rollback));
+}
+
 TEST_F(EngineSession, EndingASessionStopsWhatRunsInIt) {
     must(lake.write("CREATE TABLE s5 (i INTEGER)"));
     must(in("INSERT INTO s5 VALUES (1)", true));

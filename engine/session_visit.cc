@@ -47,7 +47,7 @@ Status SessionVisit::ready(const StatementSpec &spec, InstancePool &pool, const 
 }
 
 Status SessionVisit::fail(Status status) {
-    if (!status.ok()) session_.failed = true;
+    if (!status.ok() && status.name() != kReaderLeft) session_.failed = true;
     return status;
 }
 

@@ -21,7 +21,7 @@ public:
     // Begins the transaction when there is none, takes other results off the connection, applies settings, and lets the
     // cancellation interrupt it.
     Status ready(const StatementSpec &spec, InstancePool &pool, const Session::Stream *self);
-    // Any failure inside a transaction leaves only its rollback. Gives `status` back.
+    // Any failure inside a transaction leaves only its rollback, but for a reader who left. Gives `status` back.
     Status fail(Status status);
 
 private:

@@ -100,6 +100,10 @@ struct NodeTimings {
     int64_t commit_us = 0;
 };
 
+// Name of a cancel's reason: nobody reads the rest of this read (a closed portal). It stops between two chunks and is not
+// interrupted, so that the transaction it runs in goes on.
+constexpr std::string_view kReaderLeft = "reader_left";
+
 // How a statement ended. Sent exactly once, last.
 struct Completion {
     Status status;

@@ -79,8 +79,11 @@ RunStream::RunStream(Core &core, std::shared_ptr<Session> session, sql::Statemen
 
 RunStream::~RunStream() {
     if (settled_) return;
-    // A reader that has seen enough of a read (a closed portal) harms no transaction.
-    closed_early_ = cancel_reason_.ok() && !spec_.writes;
+    // A reader that has seen enough of a read (a closed portal) harms no transaction, here or on the node.
+    closed_early_ = cancel_reason_.ok() && !spec_.writes && spec_.transaction == TransactionAction::in_session;
+    if (closed_early_ && remote_) {
+        remote_->cancel(Status(Code::cancelled, "the reader has seen enough").with_name(std::string(kReaderLeft)));
+    }
     settle(cancel_reason_.ok() ? Status(Code::cancelled, "the client has gone") : cancel_reason_);
 }
 
