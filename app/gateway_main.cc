@@ -1,4 +1,5 @@
-// `roost gateway`: builds the gateway's parts, hands each what it needs, and runs them on one loop until a signal drains them.
+// `roost gateway`: builds the gateway's parts, hands each what it needs, and runs them on one loop until a signal
+// drains them.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -11,13 +12,13 @@
 #include "app/pool_directory.h"
 #include "base/clock.h"
 #include "cluster/gateway_hub.h"
+#include "deps/version.h"
 #include "front/http/http_front.h"
 #include "front/pg/listener.h"
 #include "meta/store.h"
 #include "obs/log.h"
 #include "obs/metrics.h"
 #include "service/gateway_service.h"
-#include "deps/version.h"
 
 namespace roost::app {
 namespace {
@@ -29,7 +30,8 @@ Status seed_meta(meta::Store &store, const config::Settings &settings, const Lak
     ROOST_ASSIGN_OR_RETURN(const auto credentials, ensure_credentials(pool_paths(settings.dir).credentials()));
     ROOST_ASSIGN_OR_RETURN(auto user, store.find_user(credentials.user));
     if (!user) {
-        user = meta::User{Uuid::make(), credentials.user, "admin", meta::make_scram_verifier(credentials.password), clock.wall_us()};
+        user = meta::User{Uuid::make(), credentials.user, "admin", meta::make_scram_verifier(credentials.password),
+                          clock.wall_us()};
         ROOST_RETURN_IF_ERROR(store.put_user(*user));
     }
     ROOST_ASSIGN_OR_RETURN(const auto token_user, store.find_token(credentials.token));
@@ -38,8 +40,8 @@ Status seed_meta(meta::Store &store, const config::Settings &settings, const Lak
     if (!workspaces.empty()) return Status();
     const meta::Workspace workspace{Uuid::make(), kDefaultWorkspace, kDefaultWorkspace, lake.catalog, clock.wall_us()};
     ROOST_RETURN_IF_ERROR(store.put_workspace(workspace));
-    return store.put_catalog({Uuid::make(), lake.catalog, "sqlite:" + lake.metadata_path, lake.data_path, workspace.id, true,
-                              clock.wall_us()});
+    return store.put_catalog({Uuid::make(), lake.catalog, "sqlite:" + lake.metadata_path, lake.data_path, workspace.id,
+                              true, clock.wall_us()});
 }
 
 cluster::HubOptions hub_options(const config::Settings &settings, std::string join_token) {
@@ -75,8 +77,8 @@ pg::Options pg_options(const config::Settings &settings) {
 }
 
 // Everything that must end before the loop does, in parallel.
-net::Task<void> drain(service::GatewayService &service, pg::Listener &pg, http::HttpFront &http, cluster::GatewayHub &hub,
-                      asio::io_context &loop, int64_t grace_ms) {
+net::Task<void> drain(service::GatewayService &service, pg::Listener &pg, http::HttpFront &http,
+                      cluster::GatewayHub &hub, asio::io_context &loop, int64_t grace_ms) {
     net::Event done(loop.get_executor());
     int left = 3;
     const auto finished = [&](std::exception_ptr) {
@@ -101,17 +103,17 @@ Status run_gateway(const config::Settings &settings) {
     const LakeLocation lake = lake_of(settings);
     ROOST_ASSIGN_OR_RETURN(const auto store, meta::Store::open(settings.meta.to_string()));
     ROOST_RETURN_IF_ERROR(seed_meta(*store, settings, lake, clock));
-    ROOST_ASSIGN_OR_RETURN(std::string join_token, ensure_join_token(settings.token_file.empty()
-                                                                         ? pool_paths(settings.dir).join_token()
-                                                                         : settings.token_file));
+    ROOST_ASSIGN_OR_RETURN(
+        std::string join_token,
+        ensure_join_token(settings.token_file.empty() ? pool_paths(settings.dir).join_token() : settings.token_file));
     auto policy = routing::make_policy(settings.routing);
     if (!policy) {
         return Status(Code::unimplemented, "--routing " + settings.routing + " is not supported yet")
             .with_hint("this version takes auto, least_loaded or round_robin");
     }
     cluster::GatewayHub hub(hub_options(settings, std::move(join_token)), clock, *log, loop);
-    service::GatewayService service(std::make_unique<service::Core>(hub, *store, std::move(policy), *metrics, *log, clock, loop,
-                                                                    service_limits(settings)));
+    service::GatewayService service(std::make_unique<service::Core>(hub, *store, std::move(policy), *metrics, *log,
+                                                                    clock, loop, service_limits(settings)));
     ROOST_RETURN_IF_ERROR(service.start({lake}));
     ROOST_RETURN_IF_ERROR(hub.listen());
     http::ApiOptions api;

@@ -43,7 +43,8 @@ Result<NodeIdentity> open_node_directory(const std::string &dir) {
     if (fd < 0) return Status(Code::io_error, "can't open " + dir + "/lock: " + std::strerror(errno));
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
         ::close(fd);
-        return Status(Code::failed_precondition, "another node uses " + dir).with_hint("give each node a directory of its own");
+        return Status(Code::failed_precondition, "another node uses " + dir)
+            .with_hint("give each node a directory of its own");
     }
     NodeIdentity identity;
     auto known = read_file(dir + "/identity", 256);

@@ -1,5 +1,5 @@
-// What the settings mean on disk: where the lake is, where DuckDB's extensions are, who a node is. Blocking, no state. Called by the
-// subcommands that are processes of a pool.
+// What the settings mean on disk: where the lake is, where DuckDB's extensions are, who a node is. Blocking, no state.
+// Called by the subcommands that are processes of a pool.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ LakeLocation lake_of(const config::Settings &settings);
 // Beside the binary when it is installed, else the build tree's.
 std::string extension_dir();
 
-// Who a node is, kept in its directory: DIR/identity (a UUID; made at the first start, so a restart on the same volume is the same
-// node) and DIR/incarnation (one more at each start). Locks the directory for the life of the process.
+// Who a node is, kept in its directory: DIR/identity (a UUID; made at the first start, so a restart on the same volume
+// is the same node) and DIR/incarnation (one more at each start). Locks the directory for the life of the process.
 struct NodeIdentity {
     Uuid id;
     uint64_t incarnation = 0;

@@ -12,17 +12,18 @@
 #include "base/clock.h"
 #include "cluster/node_agent.h"
 #include "config/machine.h"
+#include "deps/version.h"
 #include "engine/engine.h"
 #include "obs/log.h"
-#include "deps/version.h"
 
 namespace roost::app {
 namespace {
 
 namespace asio = net::asio;
 
-// What the process needs beside DuckDB's buffers: code and relocations, catalogs and plans of its instances, encoders, network
-// buffers. Measured on an idle node with its instances open and on one that streams to 16 slow readers: docs/design.md.
+// What the process needs beside DuckDB's buffers: code and relocations, catalogs and plans of its instances, encoders,
+// network buffers. Measured on an idle node with its instances open and on one that streams to 16 slow readers:
+// docs/design.md.
 constexpr uint64_t kProcessReserveBytes = 160ULL * 1024 * 1024;
 constexpr uint64_t kBudgetMinBytes = 192ULL * 1024 * 1024;
 
@@ -89,8 +90,11 @@ Status run_node(const config::Settings &settings) {
     asio::io_context loop(1);
     cluster::NodeAgent agent(std::move(agent_options), *engine, clock, *log, loop);
     agent.run();
-    log->info("node_started", {{"node_id", identity.id}, {"incarnation", identity.incarnation}, {"cpus", cpus},
-                               {"memory_bytes", memory_bytes}, {"budget_bytes", budget_bytes}});
+    log->info("node_started", {{"node_id", identity.id},
+                               {"incarnation", identity.incarnation},
+                               {"cpus", cpus},
+                               {"memory_bytes", memory_bytes},
+                               {"budget_bytes", budget_bytes}});
     asio::signal_set signals(loop, SIGTERM, SIGINT);
     signals.async_wait([&](const boost::system::error_code &ec, int) {
         if (ec) return;

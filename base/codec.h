@@ -1,6 +1,6 @@
-// Little-endian binary encoding of control messages and frames. Writer appends to a string it owns. Reader is bounds-checked and
-// sticky: after the first short read or broken limit every read returns a zero value and ok() is false, so a decoder reads
-// all its fields and checks once. Not thread-safe.
+// Little-endian binary encoding of control messages and frames. Writer appends to a string it owns. Reader is
+// bounds-checked and sticky: after the first short read or broken limit every read returns a zero value and ok() is
+// false, so a decoder reads all its fields and checks once. Not thread-safe.
 #pragma once
 
 #include <bit>

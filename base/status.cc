@@ -11,25 +11,44 @@ struct CodeInfo {
 
 CodeInfo info(Code code) {
     switch (code) {
-        case Code::ok: return {"ok", "00000", 200};
-        case Code::invalid_argument: return {"unprocessable_content", "22023", 422};
-        case Code::syntax_error: return {"syntax_error", "42601", 422};
-        case Code::not_allowed: return {"statement_not_allowed", "42501", 422};
-        case Code::permission_denied: return {"forbidden", "42501", 403};
-        case Code::unauthenticated: return {"unauthorized", "28P01", 401};
-        case Code::not_found: return {"not_found", "42704", 404};
-        case Code::already_exists: return {"already_exists", "42710", 409};
-        case Code::failed_precondition: return {"failed_precondition", "55000", 409};
-        case Code::conflict: return {"conflict", "40001", 409};
-        case Code::resource_exhausted: return {"resource_exhausted", "53200", 429};
-        case Code::timeout: return {"timeout", "57014", 504};
-        case Code::cancelled: return {"cancelled", "57014", 499};
-        case Code::unavailable: return {"unavailable", "57P01", 503};
-        case Code::unimplemented: return {"unimplemented", "0A000", 501};
-        case Code::io_error: return {"io_error", "58030", 500};
-        case Code::engine_error: return {"engine_error", "XX000", 422};
-        case Code::data_loss: return {"data_loss", "XX001", 500};
-        case Code::internal: return {"internal_error", "XX000", 500};
+        case Code::ok:
+            return {"ok", "00000", 200};
+        case Code::invalid_argument:
+            return {"unprocessable_content", "22023", 422};
+        case Code::syntax_error:
+            return {"syntax_error", "42601", 422};
+        case Code::not_allowed:
+            return {"statement_not_allowed", "42501", 422};
+        case Code::permission_denied:
+            return {"forbidden", "42501", 403};
+        case Code::unauthenticated:
+            return {"unauthorized", "28P01", 401};
+        case Code::not_found:
+            return {"not_found", "42704", 404};
+        case Code::already_exists:
+            return {"already_exists", "42710", 409};
+        case Code::failed_precondition:
+            return {"failed_precondition", "55000", 409};
+        case Code::conflict:
+            return {"conflict", "40001", 409};
+        case Code::resource_exhausted:
+            return {"resource_exhausted", "53200", 429};
+        case Code::timeout:
+            return {"timeout", "57014", 504};
+        case Code::cancelled:
+            return {"cancelled", "57014", 499};
+        case Code::unavailable:
+            return {"unavailable", "57P01", 503};
+        case Code::unimplemented:
+            return {"unimplemented", "0A000", 501};
+        case Code::io_error:
+            return {"io_error", "58030", 500};
+        case Code::engine_error:
+            return {"engine_error", "XX000", 422};
+        case Code::data_loss:
+            return {"data_loss", "XX001", 500};
+        case Code::internal:
+            return {"internal_error", "XX000", 500};
     }
     return {"internal_error", "XX000", 500};
 }

@@ -22,10 +22,10 @@ struct RemoteStream::State {
     State(asio::any_io_executor executor, uint64_t number, Uuid id) : stream(number), node(id), changed(executor) {}
     const uint64_t stream;
     const Uuid node;
-    std::deque<net::Frame> inline_frames;   // came over the control link
-    std::shared_ptr<FrameLink> link;        // or are to be read here
-    bool ended = false;                     // the last frame has been seen
-    bool dropped = false;                   // nobody owns it any more
+    std::deque<net::Frame> inline_frames;  // came over the control link
+    std::shared_ptr<FrameLink> link;       // or are to be read here
+    bool ended = false;                    // the last frame has been seen
+    bool dropped = false;                  // nobody owns it any more
     Status lost;
     Progress progress;
     std::function<void()> on_progress;
@@ -76,7 +76,8 @@ net::Task<Result<net::Frame>> RemoteStream::next() {
         }
         auto frame = co_await state->link->read();
         if (!frame.ok()) {
-            state->lost = Status(frame.status().code(), "the node was lost while it sent the result").with_retryable(true);
+            state->lost =
+                Status(frame.status().code(), "the node was lost while it sent the result").with_retryable(true);
             hub_.forget(state);
             co_return state->lost;
         }
@@ -184,7 +185,8 @@ net::Task<bool> read_head(net::StreamSocket &socket, std::string &head, std::str
     char part[1024];
     while (buffer.size() < 4096) {
         boost::system::error_code ec;
-        const size_t n = co_await socket.async_read_some(asio::buffer(part), asio::redirect_error(asio::use_awaitable, ec));
+        const size_t n =
+            co_await socket.async_read_some(asio::buffer(part), asio::redirect_error(asio::use_awaitable, ec));
         if (ec) co_return false;
         buffer.append(part, n);
         if (const size_t end = buffer.find("\r\n\r\n"); end != std::string::npos) {
@@ -214,9 +216,11 @@ net::Task<void> GatewayHub::handshake(net::StreamSocket accepted) {
     const auto request = net::parse_link_request(head);
     boost::system::error_code ec;
     if (!request.ok() || !same_secret(request->token, options_.join_token)) {
-        const std::string answer = request.ok() ? "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-                                                : "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        log_.warn("link_refused", {{"error", request.ok() ? std::string("wrong join token") : request.status().message()}});
+        const std::string answer = request.ok()
+                                       ? "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                                       : "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        log_.warn("link_refused",
+                  {{"error", request.ok() ? std::string("wrong join token") : request.status().message()}});
         co_await asio::async_write(socket, asio::buffer(answer), asio::redirect_error(asio::use_awaitable, ec));
         co_return;
     }
@@ -233,9 +237,11 @@ net::Task<void> GatewayHub::handshake(net::StreamSocket accepted) {
 net::Task<void> GatewayHub::serve_control(std::shared_ptr<FrameLink> link, Uuid node_id) {
     auto first = co_await link->read();
     if (!first.ok()) co_return;
-    auto hello = first->type == FrameType::hello ? decode_hello(first->payload) : Result<Hello>(Status(Code::data_loss, "expected hello"));
+    auto hello = first->type == FrameType::hello ? decode_hello(first->payload)
+                                                 : Result<Hello>(Status(Code::data_loss, "expected hello"));
     if (!hello.ok() || hello->node != node_id) {
-        log_.warn("hello_refused", {{"node_id", node_id}, {"error", hello.ok() ? "another node's hello" : hello.status().message()}});
+        log_.warn("hello_refused",
+                  {{"node_id", node_id}, {"error", hello.ok() ? "another node's hello" : hello.status().message()}});
         link->close();
         co_return;
     }
@@ -253,7 +259,9 @@ net::Task<void> GatewayHub::serve_control(std::shared_ptr<FrameLink> link, Uuid 
     link->send(std::move(welcome));
     Member &member = members_[node_id];
     member = Member{std::move(*hello), {}, 0, 0, clock_.monotonic_us()};
-    log_.info("node_joined", {{"node_id", node_id}, {"name", member.hello.name}, {"pid", member.hello.pid},
+    log_.info("node_joined", {{"node_id", node_id},
+                              {"name", member.hello.name},
+                              {"pid", member.hello.pid},
                               {"incarnation", member.hello.incarnation}});
     if (on_join) on_join(member);
     Status why;
@@ -265,7 +273,8 @@ net::Task<void> GatewayHub::serve_control(std::shared_ptr<FrameLink> link, Uuid 
             on_control_frame(*node, std::move(*frame));
         }
     }
-    if (node->control == link) lose(*node, Status(why.code(), "the node was lost: " + why.message()).with_retryable(true));
+    if (node->control == link)
+        lose(*node, Status(why.code(), "the node was lost: " + why.message()).with_retryable(true));
 }
 
 void GatewayHub::on_control_frame(Node &node, net::Frame frame) {
@@ -317,8 +326,8 @@ net::Task<void> GatewayHub::serve_results(std::shared_ptr<FrameLink> link, Uuid 
     link->close();
 }
 
-// Reads a result that nobody wants to its end, so that the link can carry the next one; a node that does not stop in time loses
-// the link.
+// Reads a result that nobody wants to its end, so that the link can carry the next one; a node that does not stop in
+// time loses the link.
 net::Task<void> GatewayHub::drain_stream(StatePtr state) {
     const auto link = state->link;
     if (!link) co_return;

@@ -1,5 +1,5 @@
-// The gateway's side of the links: listens for nodes, knows the members, sends them work and hands each statement's frames to its
-// owner. Loop thread only.
+// The gateway's side of the links: listens for nodes, knows the members, sends them work and hands each statement's
+// frames to its owner. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -35,8 +35,9 @@ struct Member {
     int64_t last_seen_us = 0;  // monotonic
 };
 
-// A statement's frames as they come from its node: header, rows…, end. Single owner; dropping it before the end cancels the work on
-// the node. `next` reads a result link only when asked: that is the backpressure. Not to be dropped while next() is awaited.
+// A statement's frames as they come from its node: header, rows…, end. Single owner; dropping it before the end cancels
+// the work on the node. `next` reads a result link only when asked: that is the backpressure. Not to be dropped while
+// next() is awaited.
 class RemoteStream {
 public:
     struct State;
@@ -45,8 +46,8 @@ public:
     RemoteStream(const RemoteStream &) = delete;
     RemoteStream &operator=(const RemoteStream &) = delete;
 
-    // The next frame of type header, rows, end or refused. After end or refused there is none. Errors: unavailable (the node or a
-    // link was lost), data_loss.
+    // The next frame of type header, rows, end or refused. After end or refused there is none. Errors: unavailable (the
+    // node or a link was lost), data_loss.
     net::Task<Result<net::Frame>> next();
     void cancel(const Status &reason);
     // Gives the stream up at once: next() ends with `why`, whatever the node does.

@@ -327,7 +327,8 @@ std::string encode(const Completion &completion) {
     out.put<uint64_t>(completion.granted_bytes);
     out.put_bool(completion.ran_large);
     const NodeTimings &t = completion.timings;
-    for (const int64_t us : {t.queued_us, t.plan_us, t.admission_us, t.execute_us, t.encode_us, t.blocked_us, t.commit_us}) {
+    for (const int64_t us :
+         {t.queued_us, t.plan_us, t.admission_us, t.execute_us, t.encode_us, t.blocked_us, t.commit_us}) {
         out.put<int64_t>(us);
     }
     out.put_string(completion.first_page);

@@ -1,5 +1,5 @@
-// What gateway and node say to each other: plain structs with an encoding each. Decoders take hostile bytes: every field is
-// bounds-checked, trailing bytes are an error. Pure.
+// What gateway and node say to each other: plain structs with an encoding each. Decoders take hostile bytes: every
+// field is bounds-checked, trailing bytes are an error. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace roost::cluster {
 // node → gateway, first on a control link.
 struct Hello {
     Uuid node;
-    uint64_t incarnation = 0;   // one run of a node process
+    uint64_t incarnation = 0;  // one run of a node process
     std::string name, pool, version, engine_version, dir;
     int64_t pid = 0;
-    uint32_t cpus = 1;          // effective vCPUs: the node's weight
+    uint32_t cpus = 1;  // effective vCPUs: the node's weight
     uint64_t memory_bytes = 0, budget_bytes = 0;
 };
 
@@ -38,7 +38,7 @@ struct Welcome {
 // A running statement's state, sent when it changes.
 struct Progress {
     enum class Phase : uint8_t { queued, planning, waiting, running } phase = Phase::queued;
-    uint32_t place = 0;      // waiting: 1 is the head
+    uint32_t place = 0;  // waiting: 1 is the head
     double percent = -1;
 };
 
@@ -61,7 +61,7 @@ std::string encode(const ReadPage &message);
 std::string encode(const StatementSpec &spec);  // dispatch
 std::string encode(const ResultHeader &header);
 std::string encode(const Completion &completion);
-std::string encode_id(const Uuid &id);          // end_session, open_arrow, drop_result
+std::string encode_id(const Uuid &id);  // end_session, open_arrow, drop_result
 
 Result<Hello> decode_hello(std::string_view bytes);
 Result<Heartbeat> decode_heartbeat(std::string_view bytes);

@@ -1,5 +1,5 @@
-// Hostile bytes on a link: the framing and every control message. Whatever decodes must encode to something that decodes to the
-// same bytes again.
+// Hostile bytes on a link: the framing and every control message. Whatever decodes must encode to something that
+// decodes to the same bytes again.
 #include <cstdlib>
 
 #include "cluster/messages.h"

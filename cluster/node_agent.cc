@@ -26,10 +26,10 @@ struct NodeAgent::Task {
     Phase phase = Phase::queued;
     std::shared_ptr<Execution> execution;
     Status cancel_reason;
-    int64_t deadline_us = 0;      // of execution; 0 before it starts and when there is none
+    int64_t deadline_us = 0;  // of execution; 0 before it starts and when there is none
     bool holds_slot = false;
     uint32_t reported_place = 0;
-    Grant grant;                  // set before the task is resumed
+    Grant grant;  // set before the task is resumed
 
     // The worker that advances the task; handed over through the agent's mutex.
     Stage stage = Stage::plan;
@@ -52,7 +52,9 @@ uint64_t resident_bytes() {
     return read == 2 ? resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
-uint32_t slot_workers(admission::Profile) { return 3; }  // the longest ladder has three slots; the profile can change at run time
+uint32_t slot_workers(admission::Profile) {
+    return 3;
+}  // the longest ladder has three slots; the profile can change at run time
 
 }  // namespace
 
@@ -228,9 +230,9 @@ net::Task<void> NodeAgent::tick() {
                                                    std::to_string(task->spec.timeout_ms) + " ms"));
         }
         for (const TaskPtr &task : waited) {
-            cancel(task, Status(Code::resource_exhausted,
-                                "the statement waited " + std::to_string(task->spec.admission_wait_ms) +
-                                    " ms for memory on this node and got none")
+            cancel(task, Status(Code::resource_exhausted, "the statement waited " +
+                                                              std::to_string(task->spec.admission_wait_ms) +
+                                                              " ms for memory on this node and got none")
                              .with_name("admission_timeout")
                              .with_hint("run it again when fewer large statements run, or raise admission_wait_ms"));
         }
@@ -266,9 +268,13 @@ void NodeAgent::report_progress() {
 
 void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame frame) {
     switch (frame.type) {
-        case FrameType::dispatch: on_dispatch(control, std::move(frame)); return;
+        case FrameType::dispatch:
+            on_dispatch(control, std::move(frame));
+            return;
         case FrameType::read_page:
-        case FrameType::open_arrow: on_read(control, std::move(frame)); return;
+        case FrameType::open_arrow:
+            on_read(control, std::move(frame));
+            return;
         case FrameType::cancel: {
             auto message = decode_cancel(frame.payload);
             TaskPtr task;
@@ -299,7 +305,9 @@ void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame f
             }
             return;
         }
-        default: log_.warn("unexpected_frame", {{"type", static_cast<int>(frame.type)}}); return;
+        default:
+            log_.warn("unexpected_frame", {{"type", static_cast<int>(frame.type)}});
+            return;
     }
 }
 
@@ -325,13 +333,14 @@ void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Fram
     }
     if (full) {
         Completion refused;
-        refused.status = draining_ ? Status(Code::unavailable, "the node is shutting down")
-                                   : Status(Code::resource_exhausted, "the node's queue is full (" +
-                                                                          std::to_string(options_.queue_max) + " statements)")
-                                         .with_name("queue_full")
-                                         .with_sqlstate("53300")
-                                         .with_hint("run the statement again in a moment")
-                                         .with_retryable(true);
+        refused.status = draining_
+                             ? Status(Code::unavailable, "the node is shutting down")
+                             : Status(Code::resource_exhausted, "the node's queue is full (" +
+                                                                    std::to_string(options_.queue_max) + " statements)")
+                                   .with_name("queue_full")
+                                   .with_sqlstate("53300")
+                                   .with_hint("run the statement again in a moment")
+                                   .with_retryable(true);
         (void)task->out.end(refused);  // false: the gateway has gone, nobody is waiting
         return;
     }
@@ -339,8 +348,8 @@ void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Fram
 }
 
 void NodeAgent::on_read(const std::shared_ptr<FrameLink> &control, net::Frame frame) {
-    // Pages and Arrow streams of stored results: short work, not admitted; an Arrow stream goes at its reader's pace by parking
-    // its job, not its thread.
+    // Pages and Arrow streams of stored results: short work, not admitted; an Arrow stream goes at its reader's pace by
+    // parking its job, not its thread.
     struct Read {
         std::unique_ptr<StoredResultReader> reader;
         ResultOutput out;
@@ -380,7 +389,13 @@ void NodeAgent::on_read(const std::shared_ptr<FrameLink> &control, net::Frame fr
                     *go = nullptr;  // breaks the cycle
                     return;
                 }
-                if (read->out.park([this, go] { small_pool_.push([go] { auto job = *go; if (job) job(); }); })) return;
+                if (read->out.park([this, go] {
+                        small_pool_.push([go] {
+                            auto job = *go;
+                            if (job) job();
+                        });
+                    }))
+                    return;
             }
         };
         auto job = *go;
@@ -500,7 +515,8 @@ bool NodeAgent::do_admit(const TaskPtr &task) {
         MutexLock lock(mutex_);
         task->deadline_us = 0;  // the wait for memory is not counted
         if (task->cancel_reason.ok()) {
-            answer = ledger_.request(task->spec.id, task->spec.no_wait, now_us, now_us + task->spec.admission_wait_ms * 1000);
+            answer = ledger_.request(task->spec.id, task->spec.no_wait, now_us,
+                                     now_us + task->spec.admission_wait_ms * 1000);
         }
         if (answer.kind == admission::Ledger::Answer::Kind::waiting) task->phase = Phase::waiting;
     }
@@ -591,8 +607,8 @@ void NodeAgent::fail(const TaskPtr &task, Status status) {
     if (!start_again_in_slot(task, status)) finish(task, std::move(status));
 }
 
-// The small lane is for what an estimate calls small; what ran out of memory there was not, and gets a slot of its own if nobody
-// has seen anything of it yet.
+// The small lane is for what an estimate calls small; what ran out of memory there was not, and gets a slot of its own
+// if nobody has seen anything of it yet.
 bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
     const bool out_of_memory = status.code() == Code::resource_exhausted && status.sqlstate() == "53200";
     if (!out_of_memory || task->holds_slot || task->spec.transaction != TransactionAction::autocommit ||

@@ -1,9 +1,9 @@
-// A node's life: dials the gateway, says hello, heartbeats, and runs what is dispatched to it: plan, admission, execution, encoded
-// results back. One per process. run() is called on the loop's thread before the loop runs; everything public is for that
-// thread. Statements run on worker threads; what they share is guarded by mutex_.
+// A node's life: dials the gateway, says hello, heartbeats, and runs what is dispatched to it: plan, admission,
+// execution, encoded results back. One per process. run() is called on the loop's thread before the loop runs;
+// everything public is for that thread. Statements run on worker threads; what they share is guarded by mutex_.
 //
-// When the control link breaks, everything that came over it is cancelled and rolled back before the node says hello again, so
-// that a gateway never meets the half-done work of its predecessor.
+// When the control link breaks, everything that came over it is cancelled and rolled back before the node says hello
+// again, so that a gateway never meets the half-done work of its predecessor.
 #pragma once
 
 #include <atomic>
@@ -27,10 +27,10 @@ namespace roost::cluster {
 struct NodeAgentOptions {
     net::Endpoint gateway;
     std::string join_token;
-    Hello hello;                       // what the node says of itself
+    Hello hello;  // what the node says of itself
     admission::Profile profile = admission::Profile::equal_2;
-    uint32_t small_workers = 8;        // planning and small lane
-    uint32_t queue_max = 100;          // statements beyond those that run
+    uint32_t small_workers = 8;  // planning and small lane
+    uint32_t queue_max = 100;    // statements beyond those that run
     int64_t dial_timeout_ms = 5'000;
 };
 

@@ -1,5 +1,6 @@
-// Where a statement's frames go on the node: held back while they are small and sent inline on the control link with the end;
-// past the inline limit on a result link of their own. Used by one worker at a time; park() resumes it from the loop.
+// Where a statement's frames go on the node: held back while they are small and sent inline on the control link with
+// the end; past the inline limit on a result link of their own. Used by one worker at a time; park() resumes it from
+// the loop.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,8 @@
 namespace roost::cluster {
 
 constexpr size_t kInlineMaxBytes = 64 * 1024;
-constexpr size_t kQueueHighBytes = 1024 * 1024;  // past it the worker leaves the statement until the reader has caught up
+constexpr size_t kQueueHighBytes =
+    1024 * 1024;  // past it the worker leaves the statement until the reader has caught up
 constexpr size_t kQueueLowBytes = 256 * 1024;
 
 // Idle result links, dialled when none is left. Thread-safe.

@@ -1,5 +1,5 @@
-// Threads that run statements: a fixed number, one FIFO queue. The node has two: one for planning and the small lane, one for
-// statements that hold a slot, so that neither can keep the other from running. Thread-safe.
+// Threads that run statements: a fixed number, one FIFO queue. The node has two: one for planning and the small lane,
+// one for statements that hold a slot, so that neither can keep the other from running. Thread-safe.
 #pragma once
 
 #include <deque>

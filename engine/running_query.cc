@@ -113,6 +113,7 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
         const bool names_objects = may_name_objects(*statement, sql_);
         if (names_objects) instance_.load_schema(connection_);
         connection_.bind(spec.settings, names_objects, [&] { plan(*statement, spec.params); });
+        data_->unbound_statement = std::move(statement);
     } catch (const Refused &refused) {
         return refused.status;
     } catch (const std::exception &error) {
@@ -150,7 +151,6 @@ void RunningQuery::plan(const duckdb::SQLStatement &statement, const std::vector
     }
     auto data = duckdb::make_shared_ptr<duckdb::PreparedStatementData>(statement.type);
     planner.CreatePlan(statement.Copy());
-    data->unbound_statement = statement.Copy();
     data->properties = planner.properties;
     data->names = planner.names;
     data->types = planner.types;

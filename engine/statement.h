@@ -1,5 +1,5 @@
-// Plain data that crosses the seam between gateway and node: what is to be run, and what came of it. No DuckDB types, so that
-// service/, cluster/ and the fronts can use it. Values only; not thread-safe.
+// Plain data that crosses the seam between gateway and node: what is to be run, and what came of it. No DuckDB types,
+// so that service/, cluster/ and the fronts can use it. Values only; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace roost {
 
-// One output column. `type` is DuckDB's own spelling (what DESCRIBE prints); the pg_ fields follow contracts' type table.
+// One output column. `type` is DuckDB's own spelling (what DESCRIBE prints); the pg_ fields follow contracts' type
+// table.
 struct Column {
     std::string name;
     std::string type;
@@ -28,7 +29,8 @@ struct Param {
     enum class Form : uint8_t {
         pg_text = 0,    // PostgreSQL's text input syntax of pg_oid (0: inferred by the engine, else text)
         pg_binary = 1,  // PostgreSQL's binary form of pg_oid
-        typed_json = 2, // `value` is a JSON value, `type` the DuckDB type it stands for (empty: by the JSON value's own kind)
+        typed_json =
+            2,  // `value` is a JSON value, `type` the DuckDB type it stands for (empty: by the JSON value's own kind)
     };
     Form form = Form::pg_text;
     uint32_t pg_oid = 0;
@@ -37,8 +39,10 @@ struct Param {
 };
 
 enum class ResultFormat : uint8_t {
-    pg_rows = 0,  // row frames hold whole PostgreSQL DataRow messages ('D', int32 length, …), in the formats of result_formats
-    stored = 1,   // the node keeps the rows in its result store; the stream has only header and end (and a first page as JSON)
+    pg_rows = 0,  // row frames hold whole PostgreSQL DataRow messages ('D', int32 length, …), in the formats of
+                  // result_formats
+    stored = 1,  // the node keeps the rows in its result store; the stream has only header and end (and a first page as
+                 // JSON)
 };
 
 // Session settings that travel with each statement.
@@ -72,12 +76,12 @@ struct StatementSpec {
     ResultFormat format = ResultFormat::pg_rows;
     StatementSettings settings;
     TransactionAction transaction = TransactionAction::autocommit;
-    Uuid session;               // nil: none
-    bool read_only = false;     // the transaction was declared READ ONLY
-    bool writes = false;        // changes the lake: runs as BEGIN, statement, commit message with the id, COMMIT
-    bool internal = false;      // made by roost itself (import): may read the staging folder
-    bool shape_is_large = false;  // the gateway remembers this shape as larger than XS: skip the small lane's planning
-    bool no_wait = false;       // refuse instead of waiting for memory
+    Uuid session;                  // nil: none
+    bool read_only = false;        // the transaction was declared READ ONLY
+    bool writes = false;           // changes the lake: runs as BEGIN, statement, commit message with the id, COMMIT
+    bool internal = false;         // made by roost itself (import): may read the staging folder
+    bool shape_is_large = false;   // the gateway remembers this shape as larger than XS: skip the small lane's planning
+    bool no_wait = false;          // refuse instead of waiting for memory
     uint32_t first_page_rows = 0;  // stored: rows of the JSON page sent along with the end
     int64_t timeout_ms = 600'000;  // wall clock from the start of execution, admission wait excluded; 0: none
     int64_t admission_wait_ms = 300'000;
@@ -100,22 +104,22 @@ struct NodeTimings {
     int64_t commit_us = 0;
 };
 
-// Name of a cancel's reason: nobody reads the rest of this read (a closed portal). It stops between two chunks and is not
-// interrupted, so that the transaction it runs in goes on.
+// Name of a cancel's reason: nobody reads the rest of this read (a closed portal). It stops between two chunks and is
+// not interrupted, so that the transaction it runs in goes on.
 constexpr std::string_view kReaderLeft = "reader_left";
 
 // How a statement ended. Sent exactly once, last.
 struct Completion {
     Status status;
-    uint64_t rows = 0;                // rows of the grid
-    std::optional<uint64_t> affected; // INSERT, UPDATE, DELETE, MERGE, CTAS
+    uint64_t rows = 0;                 // rows of the grid
+    std::optional<uint64_t> affected;  // INSERT, UPDATE, DELETE, MERGE, CTAS
     uint64_t result_bytes = 0;
     uint64_t peak_memory_bytes = 0;
     uint64_t granted_bytes = 0;
-    bool ran_large = false;           // did not fit the small lane; the gateway remembers it by shape
+    bool ran_large = false;  // did not fit the small lane; the gateway remembers it by shape
     NodeTimings timings;
-    std::string first_page;           // stored: JSON array of row objects, see ResultStore
-    std::string profile_json;         // DuckDB's operator tree as JSON; empty when there is none
+    std::string first_page;    // stored: JSON array of row objects, see ResultStore
+    std::string profile_json;  // DuckDB's operator tree as JSON; empty when there is none
 };
 
 }  // namespace roost

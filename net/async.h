@@ -20,8 +20,8 @@ namespace asio = boost::asio;
 template <class T>
 using Task = asio::awaitable<T>;
 
-// Coroutines wait until somebody notifies. A notify wakes all that wait now; there is no memory of notifies, so wait in a
-// loop on a condition, as with a condition variable.
+// Coroutines wait until somebody notifies. A notify wakes all that wait now; there is no memory of notifies, so wait in
+// a loop on a condition, as with a condition variable.
 class Event {
 public:
     explicit Event(asio::any_io_executor executor) : executor_(std::move(executor)) {}

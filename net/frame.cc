@@ -50,7 +50,8 @@ Result<FrameHeader> parse_frame_header(std::string_view bytes) {
     }
     if (!known_type(type)) return Status(Code::data_loss, "unknown frame type " + std::to_string(type));
     if (header.payload_bytes > kFramePayloadMaxBytes) {
-        return Status(Code::data_loss, "a frame of " + std::to_string(header.payload_bytes) + " bytes is over the limit");
+        return Status(Code::data_loss,
+                      "a frame of " + std::to_string(header.payload_bytes) + " bytes is over the limit");
     }
     header.type = static_cast<FrameType>(type);
     return header;

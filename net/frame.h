@@ -1,9 +1,12 @@
-// roost's own framing on the links between gateway and node: a fixed header of 24 bytes and a payload. Pure: bytes in, frames out.
+// roost's own framing on the links between gateway and node: a fixed header of 24 bytes and a payload. Pure: bytes in,
+// frames out.
 //
-//   u32 payload_bytes | u8 type | u8 flags (0) | u16 version | u32 rows | u32 checksum | u64 stream        little endian
+//   u32 payload_bytes | u8 type | u8 flags (0) | u16 version | u32 rows | u32 checksum | u64 stream        little
+//   endian
 //
-// `stream` is the number the gateway gave to a statement on its node's control link; 0 where a frame belongs to none. `checksum`
-// is the low half of XXH3-64 of the payload: sockets do not corrupt, but a bug that mixes up buffers must not become a wrong row.
+// `stream` is the number the gateway gave to a statement on its node's control link; 0 where a frame belongs to none.
+// `checksum` is the low half of XXH3-64 of the payload: sockets do not corrupt, but a bug that mixes up buffers must
+// not become a wrong row.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +27,20 @@ enum class FrameType : uint8_t {
     hello = 1,
     heartbeat,
     progress,
-    refused,      // no_wait: it would wait for memory
+    refused,  // no_wait: it would wait for memory
     // gateway → node on the control link
     welcome = 16,
     dispatch,
     cancel,
     end_session,
-    read_page,    // a page of a stored result, answered on its stream by rows and end
-    open_arrow,   // a stored result as Arrow IPC, answered on its stream by rows… and end
+    read_page,   // a page of a stored result, answered on its stream by rows and end
+    open_arrow,  // a stored result as Arrow IPC, answered on its stream by rows… and end
     drop_result,
     // node → gateway, on the control link while small, else on a result link
     result_begin = 32,  // a result link now carries this stream
     header,
     rows,
-    end,          // always the last frame of a stream: a stream without it is a lost node, never a short result
+    end,  // always the last frame of a stream: a stream without it is a lost node, never a short result
 };
 
 struct Frame {
@@ -58,13 +61,15 @@ struct FrameHeader {
 uint32_t frame_checksum(std::string_view payload);
 // Appends header and payload to `out`. REQUIRES: payload at most kFramePayloadMaxBytes.
 void append_frame(std::string &out, FrameType type, uint64_t stream, std::string_view payload, uint32_t rows = 0);
-// Reads a header. `bytes` has at least kFrameHeaderBytes. Errors: data_loss (unknown type or version, payload too large).
+// Reads a header. `bytes` has at least kFrameHeaderBytes. Errors: data_loss (unknown type or version, payload too
+// large).
 Result<FrameHeader> parse_frame_header(std::string_view bytes);
 
 // Cuts a byte stream into frames, for the sides that read with a buffer of their own.
 class FrameDecoder {
 public:
-    // The next whole frame of what has been fed; nullopt when more bytes are needed. After an error the link must be closed.
+    // The next whole frame of what has been fed; nullopt when more bytes are needed. After an error the link must be
+    // closed.
     Result<std::optional<Frame>> next();
     void feed(std::string_view bytes);
     // Bytes fed and not consumed.

@@ -37,7 +37,8 @@ TEST(Frame, ComesOutAsItWentInHoweverTheBytesAreCut) {
 TEST(Frame, AnyFlippedByteIsNoticed) {
     const std::string bytes = frames({"some payload that matters"});
     for (size_t i = 0; i < bytes.size(); ++i) {
-        // The row count and the stream number are not covered by the checksum; the receiver checks both against what it expects.
+        // The row count and the stream number are not covered by the checksum; the receiver checks both against what it
+        // expects.
         if (i >= 8 && i < 12) continue;
         if (i >= 16 && i < 24) continue;
         std::string broken = bytes;

@@ -32,7 +32,8 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
     if (text.starts_with("unix:")) {
         endpoint.unix_path = text.substr(5);
         if (endpoint.unix_path.empty() || endpoint.unix_path.size() >= sizeof(sockaddr_un::sun_path)) {
-            return Status(Code::invalid_argument, "a Unix socket path has 1 to 107 bytes: '" + endpoint.unix_path + "'");
+            return Status(Code::invalid_argument,
+                          "a Unix socket path has 1 to 107 bytes: '" + endpoint.unix_path + "'");
         }
         return endpoint;
     }
@@ -40,7 +41,8 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
     while (text.ends_with('/')) text.remove_suffix(1);
     const size_t colon = text.rfind(':');
     if (colon == std::string_view::npos) {
-        return Status(Code::invalid_argument, "not an address: '" + std::string(text) + "'; expected host:port or unix:/path");
+        return Status(Code::invalid_argument,
+                      "not an address: '" + std::string(text) + "'; expected host:port or unix:/path");
     }
     endpoint.host = text.substr(0, colon);
     if (endpoint.host.starts_with('[') && endpoint.host.ends_with(']')) {
@@ -49,7 +51,8 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
     const std::string_view port = text.substr(colon + 1);
     const auto [end, ec] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
     if (ec != std::errc() || end != port.data() + port.size() || endpoint.host.empty()) {
-        return Status(Code::invalid_argument, "not an address: '" + std::string(text) + "'; expected host:port or unix:/path");
+        return Status(Code::invalid_argument,
+                      "not an address: '" + std::string(text) + "'; expected host:port or unix:/path");
     }
     return endpoint;
 }
@@ -125,7 +128,8 @@ void FrameLink::write_more() {
 }
 
 void FrameLink::take_resume_if_low(std::function<void()> &resume) {
-    if (resume_ && (closed_ || queue_.size() - queue_at_ <= resume_low_bytes_)) resume = std::exchange(resume_, nullptr);
+    if (resume_ && (closed_ || queue_.size() - queue_at_ <= resume_low_bytes_))
+        resume = std::exchange(resume_, nullptr);
 }
 
 void FrameLink::on_writable(const boost::system::error_code &ec) {
@@ -146,8 +150,9 @@ void FrameLink::on_writable(const boost::system::error_code &ec) {
                     queue_at_ = 0;
                 } else {
                     waiting_writable_ = true;
-                    socket_.async_wait(StreamSocket::wait_write, [self = shared_from_this()](
-                                                                     const boost::system::error_code &e) { self->on_writable(e); });
+                    socket_.async_wait(
+                        StreamSocket::wait_write,
+                        [self = shared_from_this()](const boost::system::error_code &e) { self->on_writable(e); });
                 }
             }
             take_resume_if_low(resume);
@@ -212,7 +217,8 @@ Task<Result<Frame>> FrameLink::read() {
             co_await socket_.async_read_some(asio::buffer(read_buffer_), asio::redirect_error(asio::use_awaitable, ec));
         if (ec || n == 0) {
             close();
-            co_return Status(Code::unavailable, "the link was closed: " + (ec ? ec.message() : std::string("end of stream")));
+            co_return Status(Code::unavailable,
+                             "the link was closed: " + (ec ? ec.message() : std::string("end of stream")));
         }
         decoder_.feed(std::string_view(read_buffer_).substr(0, n));
     }
@@ -239,7 +245,8 @@ Status apply_link_header(std::string_view name, std::string_view value, LinkRequ
     } else if (equals_ignoring_case(name, "authorization")) {
         if (value.starts_with("Bearer ")) request.token = value.substr(7);
     } else if (equals_ignoring_case(name, "roost-link")) {
-        if (value != "result" && value != "control") return Status(Code::invalid_argument, "Roost-Link is control or result");
+        if (value != "result" && value != "control")
+            return Status(Code::invalid_argument, "Roost-Link is control or result");
         request.result_link = value == "result";
     } else if (equals_ignoring_case(name, "roost-node")) {
         const auto id = Uuid::parse(value);
@@ -316,7 +323,8 @@ Result<int> connect_tcp(const Endpoint &endpoint, int64_t timeout_ms) {
         if (::connect(s, a->ai_addr, a->ai_addrlen) == 0) {
             fd = s;
         } else {
-            last = Status(Code::unavailable, "can't reach the gateway at " + endpoint.to_string() + ": " + std::strerror(errno));
+            last = Status(Code::unavailable,
+                          "can't reach the gateway at " + endpoint.to_string() + ": " + std::strerror(errno));
             ::close(s);
         }
     }
@@ -343,7 +351,8 @@ Status upgrade(int fd, const LinkRequest &request, int64_t timeout_ms) {
     }
     if (head.starts_with("HTTP/1.1 101")) return Status();
     const std::string line = head.substr(0, head.find("\r\n"));
-    if (head.starts_with("HTTP/1.1 401")) return Status(Code::unauthenticated, "the gateway refused the join token: " + line);
+    if (head.starts_with("HTTP/1.1 401"))
+        return Status(Code::unauthenticated, "the gateway refused the join token: " + line);
     return Status(Code::unavailable, "the gateway refused the link: " + line);
 }
 

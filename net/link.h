@@ -1,8 +1,9 @@
 // One end of a link between gateway and node: a stream socket (Unix or TCP) that carries frames.
 //
-// Sending is thread-safe and never blocks: what the socket does not take at once is queued and written by the loop; the caller looks
-// at queued_bytes() or park() for backpressure. A thread that has an answer writes the socket itself, which saves a wake-up of the
-// loop (a cross-core wake-up costs more than the rest of a small statement). Reading is for one coroutine on the loop.
+// Sending is thread-safe and never blocks: what the socket does not take at once is queued and written by the loop; the
+// caller looks at queued_bytes() or park() for backpressure. A thread that has an answer writes the socket itself,
+// which saves a wake-up of the loop (a cross-core wake-up costs more than the rest of a small statement). Reading is
+// for one coroutine on the loop.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -36,8 +37,8 @@ public:
     // Sends whole encoded frames (append_frame). False when the link is closed: nothing was or will be sent.
     bool send(std::string frames);
     size_t queued_bytes();
-    // When more than `low_bytes` are queued: calls `resume` once (on the loop) as soon as they are not, or the link closes, and
-    // returns true. Otherwise returns false and forgets `resume`.
+    // When more than `low_bytes` are queued: calls `resume` once (on the loop) as soon as they are not, or the link
+    // closes, and returns true. Otherwise returns false and forgets `resume`.
     bool park(size_t low_bytes, std::function<void()> resume);
     void close();
     bool closed();
@@ -64,7 +65,7 @@ private:
     bool closed_ ROOST_GUARDED_BY(mutex_) = false;
     size_t resume_low_bytes_ ROOST_GUARDED_BY(mutex_) = 0;
     std::function<void()> resume_ ROOST_GUARDED_BY(mutex_);
-    FrameDecoder decoder_;      // the reading coroutine's
+    FrameDecoder decoder_;  // the reading coroutine's
     std::string read_buffer_;
 };
 
@@ -76,7 +77,8 @@ struct LinkRequest {
     uint64_t incarnation = 0;
 };
 std::string encode_link_request(const LinkRequest &request);
-constexpr std::string_view kLinkAccepted = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: roost/1\r\n\r\n";
+constexpr std::string_view kLinkAccepted =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: roost/1\r\n\r\n";
 // Parses the head (up to and including the empty line).
 Result<LinkRequest> parse_link_request(std::string_view head);
 

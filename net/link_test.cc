@@ -93,7 +93,8 @@ TEST(LinkRequest, RoundTrip) {
 TEST(LinkRequest, AnythingElseIsRefused) {
     EXPECT_FALSE(parse_link_request("GET / HTTP/1.1\r\n\r\n").ok());
     EXPECT_FALSE(parse_link_request("GET /roost/link HTTP/1.1\r\nUpgrade: websocket\r\n\r\n").ok());
-    EXPECT_FALSE(parse_link_request("GET /roost/link HTTP/1.1\r\nUpgrade: roost/1\r\nRoost-Node: nonsense\r\n\r\n").ok());
+    EXPECT_FALSE(
+        parse_link_request("GET /roost/link HTTP/1.1\r\nUpgrade: roost/1\r\nRoost-Node: nonsense\r\n\r\n").ok());
     EXPECT_FALSE(parse_link_request("\x16\x03\x01garbage").ok());
 }
 
@@ -103,7 +104,8 @@ TEST(Endpoint, ParsesWhatItPrints) {
         ASSERT_TRUE(endpoint.ok()) << text;
         EXPECT_EQ(endpoint->to_string(), text);
     }
-    for (const char *text : {"", "host", "host:", "host:99999", "unix:", ":80"}) EXPECT_FALSE(Endpoint::parse(text).ok()) << text;
+    for (const char *text : {"", "host", "host:", "host:99999", "unix:", ":80"})
+        EXPECT_FALSE(Endpoint::parse(text).ok()) << text;
 }
 
 }  // namespace

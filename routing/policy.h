@@ -1,5 +1,5 @@
-// Which node runs a statement. Pure: a snapshot of the pool and what is known of the statement in, an order of candidates with the
-// reason out. Affinity (which node is warm) will fill the same interface.
+// Which node runs a statement. Pure: a snapshot of the pool and what is known of the statement in, an order of
+// candidates with the reason out. Affinity (which node is warm) will fill the same interface.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace roost::routing {
 struct NodeState {
     Uuid id;
     std::string name;
-    uint32_t weight = 1;         // effective vCPUs
-    uint32_t in_flight = 0;      // statements this gateway has charged to it and not got back
-    uint64_t last_used = 0;      // a counter: larger is more recent
+    uint32_t weight = 1;     // effective vCPUs
+    uint32_t in_flight = 0;  // statements this gateway has charged to it and not got back
+    uint64_t last_used = 0;  // a counter: larger is more recent
     bool routable = true;
     double load() const { return static_cast<double>(in_flight) / weight; }
 };

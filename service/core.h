@@ -1,5 +1,5 @@
-// What the parts of the service share: the pool, the stores, the limits, and the statements that run now. Owned by GatewayService;
-// loop thread only, except `blocking`, whose work runs on a thread of its own.
+// What the parts of the service share: the pool, the stores, the limits, and the statements that run now. Owned by
+// GatewayService; loop thread only, except `blocking`, whose work runs on a thread of its own.
 #pragma once
 
 #include <boost/asio/co_spawn.hpp>
@@ -62,7 +62,7 @@ struct Core {
     std::shared_ptr<WriteLeases> leases;
     ShapeMemory shapes;
     std::set<RunStream *> running;
-    net::Event ended;       // a statement ended (for draining)
+    net::Event ended;  // a statement ended (for draining)
     bool draining = false;
     net::asio::thread_pool blocking_pool{1};
 

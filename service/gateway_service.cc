@@ -47,8 +47,8 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     return Status();
 }
 
-// What an earlier run of this gateway left unfinished can no longer be running: its nodes rolled it back when the link broke. A
-// write may have been committed before that; the catalog knows.
+// What an earlier run of this gateway left unfinished can no longer be running: its nodes rolled it back when the link
+// broke. A write may have been committed before that; the catalog knows.
 Status GatewayService::recover() {
     ROOST_ASSIGN_OR_RETURN(auto unfinished, core_->meta.unfinished_statements());
     for (meta::StatementRecord &record : unfinished) {
@@ -69,7 +69,8 @@ Status GatewayService::recover() {
             }
         }
         record.finished_us = core_->clock.wall_us();
-        core_->log.warn("statement_recovered", {{"statement_id", record.id}, {"status", meta::status_name(record.status)}});
+        core_->log.warn("statement_recovered",
+                        {{"statement_id", record.id}, {"status", meta::status_name(record.status)}});
         core_->meta.record_statement(std::move(record), {});
     }
     return core_->meta.flush();
@@ -107,14 +108,16 @@ net::Task<void> GatewayService::tick() {
                 forget_transaction(*session);
                 session->transaction = TransactionState::failed;
                 session->transaction_failure =
-                    Status(Code::failed_precondition, "the transaction was rolled back: it wrote and was then left idle for " +
-                                                          std::to_string(core_->limits.idle_transaction_timeout_ms / 1000) + " s")
+                    Status(Code::failed_precondition,
+                           "the transaction was rolled back: it wrote and was then left idle for " +
+                               std::to_string(core_->limits.idle_transaction_timeout_ms / 1000) + " s")
                         .with_sqlstate("25P03");
             }
         }
         if (n % 3000 == 0 && core_->limits.history_retention_ms > 0) {
             const int64_t before_us = core_->clock.wall_us() - core_->limits.history_retention_ms * 1000;
-            auto pruned = co_await core_->blocking([this, before_us] { return core_->meta.prune_statements(before_us); });
+            auto pruned =
+                co_await core_->blocking([this, before_us] { return core_->meta.prune_statements(before_us); });
             if (!pruned.ok()) core_->log.warn("history_not_pruned", {{"error", pruned.status().message()}});
         }
     }
@@ -132,7 +135,8 @@ net::Task<void> GatewayService::drain(int64_t grace_ms) {
     const std::vector<RunStream *> left(core_->running.begin(), core_->running.end());
     for (RunStream *run : left) {
         if (core_->running.contains(run)) {
-            run->cancel(Status(Code::unavailable, "terminating connection due to administrator command: roost is shutting down"));
+            run->cancel(Status(Code::unavailable,
+                               "terminating connection due to administrator command: roost is shutting down"));
         }
     }
     const int64_t told_us = core_->clock.monotonic_us() + 1'000'000;
@@ -155,18 +159,23 @@ Result<Principal> GatewayService::authenticate_token(std::string_view token) {
     }
     tokens_.erase(key);
     ROOST_ASSIGN_OR_RETURN(const auto user, core_->meta.find_token(token));
-    if (!user) return Status(Code::unauthenticated, "the token is not valid").with_hint("see the token in the credentials file");
+    if (!user)
+        return Status(Code::unauthenticated, "the token is not valid")
+            .with_hint("see the token in the credentials file");
     if (tokens_.size() >= kTokenCacheMax) tokens_.clear();
     Principal principal{user->id, user->name, user->role};
     tokens_[key] = {principal, now_us + kTokenCacheUs};
     return principal;
 }
 
-Result<std::optional<meta::User>> GatewayService::find_user(std::string_view name) { return core_->meta.find_user(name); }
+Result<std::optional<meta::User>> GatewayService::find_user(std::string_view name) {
+    return core_->meta.find_user(name);
+}
 
 Result<const meta::Workspace *> GatewayService::find_workspace(std::string_view slug_or_id) const {
     for (const meta::Workspace &workspace : workspaces_) {
-        if (slug_or_id.empty() || workspace.slug == slug_or_id || workspace.id.to_string() == slug_or_id) return &workspace;
+        if (slug_or_id.empty() || workspace.slug == slug_or_id || workspace.id.to_string() == slug_or_id)
+            return &workspace;
     }
     return Status(Code::not_found, "there is no workspace '" + std::string(slug_or_id) + "'")
         .with_name("workspace_not_found")
@@ -230,47 +239,52 @@ Result<std::vector<sql::Statement>> GatewayService::parse(std::string_view text,
     for (const sql::Statement &statement : statements) {
         Status verdict = sql::check(statement, context, policy);
         if (!verdict.ok()) {
-            core_->log.warn("statement_refused", {{"rule", verdict.error().rule}, {"position", verdict.error().position}});
-            core_->metrics.statement_done(context == sql::Context::oneshot ? "http" : "pg", sql::kind_name(statement.kind),
-                                          "refused");
+            core_->log.warn("statement_refused",
+                            {{"rule", verdict.error().rule}, {"position", verdict.error().position}});
+            core_->metrics.statement_done(context == sql::Context::oneshot ? "http" : "pg",
+                                          sql::kind_name(statement.kind), "refused");
             return verdict;
         }
     }
     return statements;
 }
 
-Result<std::unique_ptr<RunStream>> GatewayService::make_run(const std::shared_ptr<Session> &session, ExecuteRequest request,
-                                                            RunOptions options) {
+Result<std::unique_ptr<RunStream>> GatewayService::make_run(const std::shared_ptr<Session> &session,
+                                                            ExecuteRequest request, RunOptions options) {
     if (core_->draining) {
-        return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03").with_hint("connect again in a moment");
+        return Status(Code::unavailable, "roost is shutting down")
+            .with_sqlstate("57P03")
+            .with_hint("connect again in a moment");
     }
-    if (session->closed) return Status(Code::failed_precondition, "the session is closed").with_name("session_not_open");
+    if (session->closed)
+        return Status(Code::failed_precondition, "the session is closed").with_name("session_not_open");
     StatementSpec spec;
     spec.sql = request.statement.text;
     spec.params = std::move(request.params);
     spec.result_formats = std::move(request.result_formats);
     spec.settings = session->settings;
     spec.writes = sql::changes_lake(request.statement.kind);
-    spec.timeout_ms = request.timeout_ms > 0               ? request.timeout_ms
+    spec.timeout_ms = request.timeout_ms > 0              ? request.timeout_ms
                       : session->statement_timeout_ms > 0 ? session->statement_timeout_ms
-                                                           : core_->limits.statement_timeout_ms;
+                                                          : core_->limits.statement_timeout_ms;
     spec.session = session->id;
     spec.read_only = session->transaction_read_only;
     if (session->transaction == TransactionState::open) {
         spec.transaction = TransactionAction::in_session;
         if (!session->pinned_node) session->begin_commit_count = core_->leases->commits(spec.settings.catalog);
     }
-    const bool read_only = session->transaction == TransactionState::open ? session->transaction_read_only
-                                                                          : session->default_read_only;
+    const bool read_only =
+        session->transaction == TransactionState::open ? session->transaction_read_only : session->default_read_only;
     if (spec.writes && read_only) {
-        Status refused = Status(Code::failed_precondition,
-                                "cannot execute " + command_tag(request.statement, {}, 0) + " in a read-only transaction")
+        Status refused = Status(Code::failed_precondition, "cannot execute " + command_tag(request.statement, {}, 0) +
+                                                               " in a read-only transaction")
                              .with_sqlstate("25006");
         if (session->transaction == TransactionState::open) session->transaction = TransactionState::failed;
         return refused;
     }
     session->last_active_us = core_->clock.monotonic_us();
-    return std::make_unique<RunStream>(*core_, session, std::move(request.statement), std::move(spec), std::move(options));
+    return std::make_unique<RunStream>(*core_, session, std::move(request.statement), std::move(spec),
+                                       std::move(options));
 }
 
 net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::shared_ptr<Session> session,
@@ -285,7 +299,8 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::sh
     }
     if (session->transaction == TransactionState::failed) {
         if (!session->transaction_failure.ok()) co_return std::exchange(session->transaction_failure, Status());
-        co_return Status(Code::failed_precondition, "current transaction is aborted, commands ignored until end of transaction block")
+        co_return Status(Code::failed_precondition,
+                         "current transaction is aborted, commands ignored until end of transaction block")
             .with_sqlstate("25P02");
     }
     if (kind == Kind::use) co_return use(session, request.statement);
@@ -309,11 +324,13 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::begin_transacti
             option != statement.command.options.end() ? option->second == "on" : session->default_read_only;
         session->transaction_failure = Status();
     }
-    co_return std::make_unique<LocalStream>(statement.command.name == "start transaction" ? "START TRANSACTION" : "BEGIN");
+    co_return std::make_unique<LocalStream>(statement.command.name == "start transaction" ? "START TRANSACTION"
+                                                                                          : "BEGIN");
 }
 
 net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction(std::shared_ptr<Session> session,
-                                                                                 const sql::Statement &statement, bool commit) {
+                                                                                 const sql::Statement &statement,
+                                                                                 bool commit) {
     const bool really_commits = commit && session->transaction == TransactionState::open && session->pinned_node;
     const bool failed = session->transaction == TransactionState::failed;
     if (!really_commits) {
@@ -359,7 +376,8 @@ Result<std::unique_ptr<ResultStream>> GatewayService::use(const std::shared_ptr<
     return std::unique_ptr<ResultStream>(std::make_unique<LocalStream>("USE"));
 }
 
-net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session> session, const sql::Statement &statement,
+net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session> session,
+                                                         const sql::Statement &statement,
                                                          std::vector<uint32_t> param_oids) {
     if (core_->draining) co_return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03");
     StatementSpec spec;
@@ -450,10 +468,12 @@ Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &, s
     return catalogs;
 }
 
-Result<RouteExplanation> GatewayService::explain_route(const Principal &, std::string_view workspace, std::string_view sql) {
+Result<RouteExplanation> GatewayService::explain_route(const Principal &, std::string_view workspace,
+                                                       std::string_view sql) {
     ROOST_RETURN_IF_ERROR(find_workspace(workspace).status());
     ROOST_ASSIGN_OR_RETURN(const auto statements, parse(sql, sql::Context::oneshot));
-    if (statements.size() != 1) return Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements.size()));
+    if (statements.size() != 1)
+        return Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements.size()));
     routing::StatementFeatures features;
     features.reads = statements[0].reads;
     features.writes = statements[0].writes;

@@ -1,5 +1,5 @@
-// The Service of a gateway: sessions and transactions, statements through RunStream, stored results and their pages, imports, history.
-// Constructed in app/ with everything it uses; lives as long as the loop. Loop thread only.
+// The Service of a gateway: sessions and transactions, statements through RunStream, stored results and their pages,
+// imports, history. Constructed in app/ with everything it uses; lives as long as the loop. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,8 @@ public:
     explicit GatewayService(std::unique_ptr<Core> core);
     ~GatewayService() override;
 
-    // Loads workspaces and catalogs, marks what an earlier run left unfinished, starts the ticker. `lakes` by catalog name.
+    // Loads workspaces and catalogs, marks what an earlier run left unfinished, starts the ticker. `lakes` by catalog
+    // name.
     Status start(const std::vector<LakeLocation> &lakes);
     // No new statements; running ones get `grace_ms`, then are told (57P01).
     net::Task<void> drain(int64_t grace_ms);
@@ -30,13 +31,15 @@ public:
     void close_session(const std::shared_ptr<Session> &session) override;
 
     Result<std::vector<sql::Statement>> parse(std::string_view text, sql::Context context) override;
-    net::Task<Result<std::unique_ptr<ResultStream>>> execute(std::shared_ptr<Session> session, ExecuteRequest request) override;
+    net::Task<Result<std::unique_ptr<ResultStream>>> execute(std::shared_ptr<Session> session,
+                                                             ExecuteRequest request) override;
     net::Task<Result<ResultHeader>> describe(std::shared_ptr<Session> session, const sql::Statement &statement,
                                              std::vector<uint32_t> param_oids) override;
 
     net::Task<Result<StatementInfo>> submit(SubmitRequest request) override;
     net::Task<Result<StatementInfo>> status(const Principal &who, const Uuid &id, int64_t wait_ms) override;
-    net::Task<Result<RowsPage>> rows(const Principal &who, const Uuid &id, uint64_t offset_rows, uint32_t limit_rows) override;
+    net::Task<Result<RowsPage>> rows(const Principal &who, const Uuid &id, uint64_t offset_rows,
+                                     uint32_t limit_rows) override;
     net::Task<Result<std::unique_ptr<ResultStream>>> arrow(const Principal &who, const Uuid &id) override;
     net::Task<Status> cancel(const Principal &who, const Uuid &id) override;
     net::Task<Result<meta::StatementPage>> list(const Principal &who, meta::StatementFilter filter) override;
@@ -45,7 +48,8 @@ public:
     std::vector<NodeInfo> nodes() const override;
     Result<std::vector<meta::Workspace>> workspaces(const Principal &who) override;
     Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) override;
-    Result<RouteExplanation> explain_route(const Principal &who, std::string_view workspace, std::string_view sql) override;
+    Result<RouteExplanation> explain_route(const Principal &who, std::string_view workspace,
+                                           std::string_view sql) override;
     bool ready() const override;
     std::string metrics_text() override;
 
@@ -68,7 +72,7 @@ private:
         Status cancel_reason;
         // The history has its beginning, its end: nothing is acknowledged before that.
         bool start_durable = false, end_durable = false;
-        bool recorded = false;  // by its RunStream, or as an import
+        bool recorded = false;                                     // by its RunStream, or as an import
         std::vector<std::pair<std::string, std::string>> renames;  // import: staging paths → the person's own names
     };
     using EntryPtr = std::shared_ptr<Entry>;
@@ -83,10 +87,10 @@ private:
     void forget_transaction(Session &session);
 
     EntryPtr make_entry(const std::shared_ptr<Session> &session, const std::string &sql, std::string kind);
-    net::Task<void> run_submitted(EntryPtr entry, std::shared_ptr<Session> session, std::vector<sql::Statement> statements,
-                                  SubmitRequest request);
-    net::Task<Status> run_one(EntryPtr entry, std::shared_ptr<Session> session, ExecuteRequest request, RunOptions options,
-                              bool last);
+    net::Task<void> run_submitted(EntryPtr entry, std::shared_ptr<Session> session,
+                                  std::vector<sql::Statement> statements, SubmitRequest request);
+    net::Task<Status> run_one(EntryPtr entry, std::shared_ptr<Session> session, ExecuteRequest request,
+                              RunOptions options, bool last);
     net::Task<void> run_imported(EntryPtr entry, std::shared_ptr<Session> session, ImportRequest request);
     net::Task<Status> import_files(EntryPtr entry, std::shared_ptr<Session> session, const ImportRequest &request,
                                    uint64_t &rows);

@@ -16,7 +16,8 @@ namespace {
 bool is_plain_name(std::string_view name) {
     if (name.empty() || name.size() > 255 || name == "." || name == "..") return false;
     for (const char c : name) {
-        if (c == '/' || c == '\\' || c == '*' || c == '?' || c == '[' || static_cast<unsigned char>(c) < 0x20) return false;
+        if (c == '/' || c == '\\' || c == '*' || c == '?' || c == '[' || static_cast<unsigned char>(c) < 0x20)
+            return false;
     }
     return true;
 }
@@ -39,8 +40,9 @@ std::string reader_of(const std::string &format, const std::string &files) {
     return "read_csv([" + files + "], union_by_name => true)";
 }
 
-// What a person needs of the engine's error: the file by their name for it, the place and the reason, without the advice on SQL they did
-// not write. A CSV error is a page: the line and its number, the reason, then advice and options with "file = PATH".
+// What a person needs of the engine's error: the file by their name for it, the place and the reason, without the
+// advice on SQL they did not write. A CSV error is a page: the line and its number, the reason, then advice and options
+// with "file = PATH".
 Error import_error(Error error, const std::vector<std::pair<std::string, std::string>> &renames) {
     std::string text = error.message + (error.detail.empty() ? "" : "\n" + error.detail);
     for (const auto &[path, original] : renames) replace_all(text, path, original);
@@ -84,7 +86,8 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
     if (request.schema.empty()) request.schema = "main";
     for (const ImportRequest::File &file : request.files) {
         if (file.format != "parquet" && file.format != "csv") {
-            co_return Status(Code::invalid_argument, "file '" + file.original + "': format is parquet or csv, not '" + file.format + "'");
+            co_return Status(Code::invalid_argument,
+                             "file '" + file.original + "': format is parquet or csv, not '" + file.format + "'");
         }
         auto path = staging_path(request.principal, request.import_id, file.name);
         if (!path.ok()) co_return path.status();
@@ -97,8 +100,8 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
                                  .origin = "import",
                                  .client_name = "roost import"});
     if (!session.ok()) co_return session.status();
-    const std::string text = "IMPORT " + std::to_string(request.files.size()) + " files INTO " + quote_identifier(request.schema) +
-                             "." + quote_identifier(request.table);
+    const std::string text = "IMPORT " + std::to_string(request.files.size()) + " files INTO " +
+                             quote_identifier(request.schema) + "." + quote_identifier(request.table);
     const EntryPtr entry = make_entry(*session, text, "import");
     entry->info.record.writes = true;
     for (const ImportRequest::File &file : request.files) {
@@ -134,17 +137,20 @@ net::Task<void> GatewayService::run_imported(EntryPtr entry, std::shared_ptr<Ses
     close_session(session);
 }
 
-// BEGIN; the schema; the table from the first group of files, or an insert into the one that exists; inserts from the others;
-// COMMIT. Anything that fails takes all of it back.
-net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<Session> session, const ImportRequest &request,
-                                               uint64_t &rows) {
+// BEGIN; the schema; the table from the first group of files, or an insert into the one that exists; inserts from the
+// others; COMMIT. Anything that fails takes all of it back.
+net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<Session> session,
+                                               const ImportRequest &request, uint64_t &rows) {
     const std::string schema = quote_identifier(session->settings.catalog) + "." + quote_identifier(request.schema);
     const std::string table = schema + "." + quote_identifier(request.table);
-    auto probe = co_await describe(session, internal_statement("SELECT * FROM " + table + " LIMIT 0", sql::Kind::select), {});
+    auto probe =
+        co_await describe(session, internal_statement("SELECT * FROM " + table + " LIMIT 0", sql::Kind::select), {});
     bool exists = probe.ok();
-    if (!exists && probe.status().sqlstate() != "42P01" && probe.status().sqlstate() != "3F000") co_return probe.status();
+    if (!exists && probe.status().sqlstate() != "42P01" && probe.status().sqlstate() != "3F000")
+        co_return probe.status();
     std::vector<sql::Statement> statements;
-    if (!exists) statements.push_back(internal_statement("CREATE SCHEMA IF NOT EXISTS " + schema, sql::Kind::create_schema));
+    if (!exists)
+        statements.push_back(internal_statement("CREATE SCHEMA IF NOT EXISTS " + schema, sql::Kind::create_schema));
     for (const char *format : {"parquet", "csv"}) {
         std::string files;
         for (const ImportRequest::File &file : request.files) {
@@ -156,8 +162,9 @@ net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<S
         }
         if (files.empty()) continue;
         const std::string select = " SELECT * FROM " + reader_of(format, files);
-        statements.push_back(exists ? internal_statement("INSERT INTO " + table + " BY NAME" + select, sql::Kind::insert)
-                                    : internal_statement("CREATE TABLE " + table + " AS" + select, sql::Kind::create_table_as));
+        statements.push_back(
+            exists ? internal_statement("INSERT INTO " + table + " BY NAME" + select, sql::Kind::insert)
+                   : internal_statement("CREATE TABLE " + table + " AS" + select, sql::Kind::create_table_as));
         exists = true;
     }
     Status status = (co_await begin_transaction(session, internal_statement("BEGIN", sql::Kind::begin))).status();

@@ -9,27 +9,48 @@ std::string command_tag(const sql::Statement &statement, const Completion &compl
     const std::string affected = std::to_string(completion.affected.value_or(0));
     const std::string &object = statement.tag_object;
     switch (statement.kind) {
-        case Kind::empty: return "";
-        case Kind::insert: return "INSERT 0 " + (statement.returning ? std::to_string(rows) : affected);
-        case Kind::update: return "UPDATE " + (statement.returning ? std::to_string(rows) : affected);
-        case Kind::delete_rows: return "DELETE " + (statement.returning ? std::to_string(rows) : affected);
-        case Kind::merge: return "MERGE " + affected;
-        case Kind::create_table: return "CREATE TABLE";
-        case Kind::create_table_as: return "SELECT " + affected;
-        case Kind::create_view: return "CREATE VIEW";
-        case Kind::create_schema: return "CREATE SCHEMA";
-        case Kind::create_other: return "CREATE " + (object.empty() ? std::string("OBJECT") : object);
-        case Kind::alter: return "ALTER " + (object.empty() ? std::string("TABLE") : object);
-        case Kind::drop: return "DROP " + (object.empty() ? std::string("TABLE") : object);
-        case Kind::truncate: return "TRUNCATE TABLE";
-        case Kind::comment_on: return "COMMENT";
-        case Kind::explain: return "EXPLAIN";
-        case Kind::copy: return "COPY " + affected;
-        case Kind::begin: return "BEGIN";
-        case Kind::commit: return "COMMIT";
-        case Kind::rollback: return "ROLLBACK";
-        case Kind::use: return "USE";
-        default: return "SELECT " + std::to_string(rows);
+        case Kind::empty:
+            return "";
+        case Kind::insert:
+            return "INSERT 0 " + (statement.returning ? std::to_string(rows) : affected);
+        case Kind::update:
+            return "UPDATE " + (statement.returning ? std::to_string(rows) : affected);
+        case Kind::delete_rows:
+            return "DELETE " + (statement.returning ? std::to_string(rows) : affected);
+        case Kind::merge:
+            return "MERGE " + affected;
+        case Kind::create_table:
+            return "CREATE TABLE";
+        case Kind::create_table_as:
+            return "SELECT " + affected;
+        case Kind::create_view:
+            return "CREATE VIEW";
+        case Kind::create_schema:
+            return "CREATE SCHEMA";
+        case Kind::create_other:
+            return "CREATE " + (object.empty() ? std::string("OBJECT") : object);
+        case Kind::alter:
+            return "ALTER " + (object.empty() ? std::string("TABLE") : object);
+        case Kind::drop:
+            return "DROP " + (object.empty() ? std::string("TABLE") : object);
+        case Kind::truncate:
+            return "TRUNCATE TABLE";
+        case Kind::comment_on:
+            return "COMMENT";
+        case Kind::explain:
+            return "EXPLAIN";
+        case Kind::copy:
+            return "COPY " + affected;
+        case Kind::begin:
+            return "BEGIN";
+        case Kind::commit:
+            return "COMMIT";
+        case Kind::rollback:
+            return "ROLLBACK";
+        case Kind::use:
+            return "USE";
+        default:
+            return "SELECT " + std::to_string(rows);
     }
 }
 
@@ -38,11 +59,21 @@ std::string json_quote(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         switch (c) {
-            case '"': out += "\\\""; break;
-            case '\\': out += "\\\\"; break;
-            case '\n': out += "\\n"; break;
-            case '\r': out += "\\r"; break;
-            case '\t': out += "\\t"; break;
+            case '"':
+                out += "\\\"";
+                break;
+            case '\\':
+                out += "\\\\";
+                break;
+            case '\n':
+                out += "\\n";
+                break;
+            case '\r':
+                out += "\\r";
+                break;
+            case '\t':
+                out += "\\t";
+                break;
             default:
                 if (static_cast<unsigned char>(c) < 0x20) {
                     out += "\\u00";

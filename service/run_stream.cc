@@ -183,8 +183,9 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
         auto frame = co_await remote_->next();
         if (timings_.first_frame_us == 0) timings_.first_frame_us = core_.clock.monotonic_us() - dispatched_us_;
         if (!frame.ok()) {
-            const bool retry = cancel_reason_.ok() && is_autocommit() && !spec_.writes && rows_given_ == 0 && !header_given_ &&
-                               retries_ == 0 && frame.status().code() == Code::unavailable && !core_.draining;
+            const bool retry = cancel_reason_.ok() && is_autocommit() && !spec_.writes && rows_given_ == 0 &&
+                               !header_given_ && retries_ == 0 && frame.status().code() == Code::unavailable &&
+                               !core_.draining;
             if (!retry) {
                 Status lost = co_await explain_loss(frame.status());
                 committed_unheard_ = lost.ok();
@@ -227,17 +228,20 @@ net::Task<Status> RunStream::explain_loss(Status lost) {
         (is_autocommit() && spec_.writes) || (spec_.transaction == TransactionAction::commit && session_->lease);
     if (!may_have_committed) {
         if (spec_.transaction == TransactionAction::in_session) {
-            co_return Status(Code::unavailable, "the node that held this transaction was lost, and the transaction with it")
+            co_return Status(Code::unavailable,
+                             "the node that held this transaction was lost, and the transaction with it")
                 .with_hint("roll back and run the transaction again");
         }
         co_return lost;
     }
     const auto lake = core_.lakes.find(spec_.settings.catalog);
     if (lake == core_.lakes.end()) co_return lost;
-    auto found = co_await core_.blocking([location = lake->second, id = spec_.id] { return find_commit(location, id); });
+    auto found =
+        co_await core_.blocking([location = lake->second, id = spec_.id] { return find_commit(location, id); });
     if (!found.ok()) {
-        co_return Status(Code::unavailable, "the node was lost while it committed, and the catalog can't say whether it did: " +
-                                                found.status().message())
+        co_return Status(Code::unavailable,
+                         "the node was lost while it committed, and the catalog can't say whether it did: " +
+                             found.status().message())
             .with_sqlstate("08007")
             .with_retryable(false);
     }
@@ -246,9 +250,11 @@ net::Task<Status> RunStream::explain_loss(Status lost) {
             .with_hint("run the statement again");
     }
     // Only the count of changed rows went with the node: Postgres wire has no way to say so, the others have.
-    const bool count_matters = is_autocommit() && has_row_count(statement_.kind) && spec_.format == ResultFormat::pg_rows;
+    const bool count_matters =
+        is_autocommit() && has_row_count(statement_.kind) && spec_.format == ResultFormat::pg_rows;
     if (!count_matters) co_return Status();
-    co_return Status(Code::unavailable, "the node was lost after it had committed (snapshot " + std::to_string(**found) +
+    co_return Status(Code::unavailable, "the node was lost after it had committed (snapshot " +
+                                            std::to_string(**found) +
                                             "): the statement took effect, only its row count is unknown")
         .with_name("committed_unconfirmed")
         .with_sqlstate("08007")
@@ -273,7 +279,8 @@ net::Task<Result<ResultHeader>> RunStream::header() {
         if (Status status = co_await begin(); !status.ok()) co_return status;
     }
     while (!header_) {
-        if (settled_) co_return completion_.status.ok() ? Status(Code::internal, "the statement has ended") : completion_.status;
+        if (settled_)
+            co_return completion_.status.ok() ? Status(Code::internal, "the statement has ended") : completion_.status;
         auto frame = co_await next_frame();
         if (committed_unheard_) {
             header_ = ResultHeader();
@@ -318,7 +325,8 @@ net::Task<Result<std::optional<RowsFrame>>> RunStream::next() {
     Status status;
     if (frame->type == FrameType::end) {
         status = take_end(*frame);
-        if (status.ok() && spec_.format == ResultFormat::pg_rows && header_->has_grid && completion_.rows != rows_given_) {
+        if (status.ok() && spec_.format == ResultFormat::pg_rows && header_->has_grid &&
+            completion_.rows != rows_given_) {
             status = Status(Code::data_loss, "the node says " + std::to_string(completion_.rows) + " rows, " +
                                                  std::to_string(rows_given_) + " arrived");
         }
@@ -376,9 +384,9 @@ void RunStream::settle_session(const Status &status) {
 
 void RunStream::settle_record(const Status &status) {
     record_.finished_us = core_.clock.wall_us();
-    record_.status = status.ok()                           ? meta::StatementStatus::done
+    record_.status = status.ok()                        ? meta::StatementStatus::done
                      : status.code() == Code::cancelled ? meta::StatementStatus::cancelled
-                                                         : meta::StatementStatus::failed;
+                                                        : meta::StatementStatus::failed;
     if (!status.ok()) {
         record_.error = status.message();
         record_.error_code = status.name();
@@ -393,8 +401,16 @@ void RunStream::settle_record(const Status &status) {
         }
         record_.result_bytes = completion_.result_bytes;
     }
-    ProfileFacts facts{spec_.id,  record_.kind, timings_,  record_.node.is_nil() ? "" : record_.node.to_string(), "", &decision_,
-                       retries_, refusals_,    spec_.shape_is_large, &completion_};
+    ProfileFacts facts{spec_.id,
+                       record_.kind,
+                       timings_,
+                       record_.node.is_nil() ? "" : record_.node.to_string(),
+                       "",
+                       &decision_,
+                       retries_,
+                       refusals_,
+                       spec_.shape_is_large,
+                       &completion_};
     record_.profile = profile_json(facts);
     core_.meta.record_statement(record_, std::move(options_.end_durable));
     core_.metrics.statement_done(session_->front, record_.kind, metric_status(status));

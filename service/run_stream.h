@@ -1,5 +1,5 @@
-// One statement under way: lease, routing, dispatch, refusals and the one retry of a read, frames, and the single end that history,
-// metrics, log, lease and session all see. Loop thread only.
+// One statement under way: lease, routing, dispatch, refusals and the one retry of a read, frames, and the single end
+// that history, metrics, log, lease and session all see. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 namespace roost::service {
 
 struct RunOptions {
-    Uuid id;                         // nil: made here
+    Uuid id;  // nil: made here
     ResultFormat format = ResultFormat::pg_rows;
     uint32_t first_page_rows = 0;
     bool internal = false;
-    bool record_at_once = false;     // the history has it before it runs (HTTP)
+    bool record_at_once = false;              // the history has it before it runs (HTTP)
     std::function<void(Status)> durable;      // with record_at_once: called on the meta store's thread
     std::function<void(Status)> end_durable;  // the same for the record of its end
     int64_t parse_us = 0;
@@ -26,11 +26,12 @@ struct RunOptions {
 
 class RunStream final : public ResultStream {
 public:
-    RunStream(Core &core, std::shared_ptr<Session> session, sql::Statement statement, StatementSpec spec, RunOptions options);
+    RunStream(Core &core, std::shared_ptr<Session> session, sql::Statement statement, StatementSpec spec,
+              RunOptions options);
     ~RunStream() override;
 
-    // Lease, route, dispatch. An error has settled the statement. header() and next() begin by themselves, so that who holds the
-    // stream can cancel it from the start.
+    // Lease, route, dispatch. An error has settled the statement. header() and next() begin by themselves, so that who
+    // holds the stream can cancel it from the start.
     net::Task<Status> begin();
 
     const Uuid &id() const override { return spec_.id; }
@@ -83,7 +84,7 @@ private:
     net::Event changed_;
     std::unique_ptr<net::asio::steady_timer> cancel_guard_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for handlers that may come late
-    bool committed_unheard_ = false;  // known to have committed, though its node is lost
+    bool committed_unheard_ = false;                              // known to have committed, though its node is lost
     Completion completion_;
     meta::StatementRecord record_;
     GatewayTimings timings_;

@@ -1,5 +1,5 @@
-// What the product does, for every front alike: authenticate, parse and guard, route, run, follow, cancel, read rows again, list.
-// Gateway loop thread only. Fronts translate a protocol to these calls and have no SQL logic of their own.
+// What the product does, for every front alike: authenticate, parse and guard, route, run, follow, cancel, read rows
+// again, list. Gateway loop thread only. Fronts translate a protocol to these calls and have no SQL logic of their own.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace roost::service {
 
 struct ExecuteRequest {
-    sql::Statement statement;             // from Service::parse, or made of one of its pieces
+    sql::Statement statement;  // from Service::parse, or made of one of its pieces
     std::vector<Param> params;
     std::vector<int16_t> result_formats;  // pg_rows only
     int64_t timeout_ms = 0;               // 0: the session's, else the pool's default
@@ -29,29 +29,29 @@ struct ExecuteRequest {
 // A statement as the HTTP front shows it.
 struct StatementInfo {
     meta::StatementRecord record;
-    std::vector<Column> columns;          // names already unique
-    std::string first_page;               // JSON array of row objects; empty when there is none
+    std::vector<Column> columns;  // names already unique
+    std::string first_page;       // JSON array of row objects; empty when there is none
     bool is_terminal() const {
         return record.status != meta::StatementStatus::queued && record.status != meta::StatementStatus::running;
     }
     double progress = -1;
-    std::string wait;                     // "waiting for memory, 3rd in line"; empty when it does not wait
+    std::string wait;  // "waiting for memory, 3rd in line"; empty when it does not wait
 };
 
 struct SubmitRequest {
     Principal principal;
-    std::string workspace, catalog;       // catalog empty: the workspace's default
+    std::string workspace, catalog;  // catalog empty: the workspace's default
     std::string sql;
-    std::vector<Param> params;            // typed_json form
+    std::vector<Param> params;  // typed_json form
     int64_t timeout_ms = 600'000;
-    int64_t wait_ms = 0;                  // hold the answer this long for the statement to finish
+    int64_t wait_ms = 0;  // hold the answer this long for the statement to finish
     uint32_t first_page_rows = 200;
     std::string client_name;
 };
 
 struct RowsPage {
     std::vector<Column> columns;
-    std::string rows_json;                // JSON array of row objects
+    std::string rows_json;  // JSON array of row objects
     uint64_t offset_rows = 0;
     uint32_t count_rows = 0;
     uint64_t total_rows = 0;
@@ -71,7 +71,7 @@ struct NodeInfo {
 
 struct RouteExplanation {
     std::string kind;
-    std::string policy, reason;           // why this node
+    std::string policy, reason;  // why this node
     std::string node;
     struct Candidate {
         std::string node;
@@ -85,12 +85,12 @@ struct RouteExplanation {
 struct ImportRequest {
     Principal principal;
     std::string workspace;
-    Uuid import_id;                        // groups the uploaded files
+    Uuid import_id;  // groups the uploaded files
     std::string schema, table;
     struct File {
-        std::string name;                  // as stored in staging
-        std::string original;              // what the person called it, for messages
-        std::string format;                // "parquet" | "csv"
+        std::string name;      // as stored in staging
+        std::string original;  // what the person called it, for messages
+        std::string format;    // "parquet" | "csv"
     };
     std::vector<File> files;
 };
@@ -111,9 +111,9 @@ public:
     // --- run (streaming fronts)
     // Parses the whole text and lets the guard judge all of it: all statements or an error.
     virtual Result<std::vector<sql::Statement>> parse(std::string_view text, sql::Context context) = 0;
-    // Runs one statement. Engine kinds go to a node; of the session commands it takes begin, commit, rollback and use (the front
-    // keeps variables, prepared statements and cursors). Failures of the statement itself come through the stream or as the error
-    // here; either way the session's transaction state is right when the front sees it.
+    // Runs one statement. Engine kinds go to a node; of the session commands it takes begin, commit, rollback and use
+    // (the front keeps variables, prepared statements and cursors). Failures of the statement itself come through the
+    // stream or as the error here; either way the session's transaction state is right when the front sees it.
     virtual net::Task<Result<std::unique_ptr<ResultStream>>> execute(std::shared_ptr<Session> session,
                                                                      ExecuteRequest request) = 0;
     // Columns and parameter types without running anything.
@@ -123,9 +123,10 @@ public:
     // --- run and keep (HTTP one-shot)
     virtual net::Task<Result<StatementInfo>> submit(SubmitRequest request) = 0;
     virtual net::Task<Result<StatementInfo>> status(const Principal &who, const Uuid &id, int64_t wait_ms) = 0;
-    // failed_precondition while it runs or when it failed; not_found when unknown or its result has expired; unavailable when
-    // the node that keeps it is away.
-    virtual net::Task<Result<RowsPage>> rows(const Principal &who, const Uuid &id, uint64_t offset_rows, uint32_t limit_rows) = 0;
+    // failed_precondition while it runs or when it failed; not_found when unknown or its result has expired;
+    // unavailable when the node that keeps it is away.
+    virtual net::Task<Result<RowsPage>> rows(const Principal &who, const Uuid &id, uint64_t offset_rows,
+                                             uint32_t limit_rows) = 0;
     // An Arrow IPC stream of the kept result; the frames' bytes are the body.
     virtual net::Task<Result<std::unique_ptr<ResultStream>>> arrow(const Principal &who, const Uuid &id) = 0;
     // Idempotent; ok for finished ones.
@@ -137,8 +138,9 @@ public:
     virtual std::vector<NodeInfo> nodes() const = 0;
     virtual Result<std::vector<meta::Workspace>> workspaces(const Principal &who) = 0;
     virtual Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) = 0;
-    virtual Result<RouteExplanation> explain_route(const Principal &who, std::string_view workspace, std::string_view sql) = 0;
-    virtual bool ready() const = 0;        // at least one node answers
+    virtual Result<RouteExplanation> explain_route(const Principal &who, std::string_view workspace,
+                                                   std::string_view sql) = 0;
+    virtual bool ready() const = 0;  // at least one node answers
     virtual std::string metrics_text() = 0;
 
     // --- import: files are uploaded to staging first, then taken into the table in one transaction
@@ -151,7 +153,7 @@ public:
     virtual void connection_opened(std::string_view front) = 0;
     virtual void connection_closed(std::string_view front) = 0;
     virtual void auth_failed(std::string_view front, std::string_view user) = 0;
-    virtual bool draining() const = 0;     // no new sessions or statements
+    virtual bool draining() const = 0;  // no new sessions or statements
 };
 
 }  // namespace roost::service

@@ -1,6 +1,6 @@
-// A logical session at its gateway: a Postgres connection, an HTTP one-shot, later a Flight or HTTP session. It is bound to no node
-// until it holds state there (an open transaction). Loop-thread only; owned by its front through shared_ptr, closed by
-// Service::close_session.
+// A logical session at its gateway: a Postgres connection, an HTTP one-shot, later a Flight or HTTP session. It is
+// bound to no node until it holds state there (an open transaction). Loop-thread only; owned by its front through
+// shared_ptr, closed by Service::close_session.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct Principal {
 
 struct OpenSession {
     Principal principal;
-    std::string workspace;    // slug or UUID; empty: the default one
-    std::string catalog;      // slug; empty: the workspace's default
-    std::string front;        // "pg" | "http" | "internal"
+    std::string workspace;  // slug or UUID; empty: the default one
+    std::string catalog;    // slug; empty: the workspace's default
+    std::string front;      // "pg" | "http" | "internal"
     std::string origin = "interactive";
     std::string client_name;  // application_name, User-Agent product
 };
@@ -41,20 +41,20 @@ struct Session {
     Uuid workspace_id;
     std::string workspace;
     std::string front, origin, client_name;
-    StatementSettings settings;          // catalog, search_path, time zone: travel with each statement
-    int64_t statement_timeout_ms = 0;    // 0: the pool's default
+    StatementSettings settings;        // catalog, search_path, time zone: travel with each statement
+    int64_t statement_timeout_ms = 0;  // 0: the pool's default
     bool default_read_only = false;
 
     // Transaction. Changed only by Service (begin, commit, rollback, and a failed statement in an open one).
     TransactionState transaction = TransactionState::idle;
     bool transaction_read_only = false;
-    std::optional<Uuid> pinned_node;     // where the open transaction lives; unset until its first statement
+    std::optional<Uuid> pinned_node;  // where the open transaction lives; unset until its first statement
     bool transaction_has_read = false;
-    std::shared_ptr<WriteLease> lease;   // held from the first write to the end of the transaction
-    uint64_t begin_commit_count = 0;     // commits on the catalog seen when the transaction first read
-    Status transaction_failure;          // why roost itself ended the transaction; told once
-    uint32_t active = 0;                 // statements under way
-    int64_t last_active_us = 0;          // monotonic; a statement began or ended
+    std::shared_ptr<WriteLease> lease;  // held from the first write to the end of the transaction
+    uint64_t begin_commit_count = 0;    // commits on the catalog seen when the transaction first read
+    Status transaction_failure;         // why roost itself ended the transaction; told once
+    uint32_t active = 0;                // statements under way
+    int64_t last_active_us = 0;         // monotonic; a statement began or ended
     bool closed = false;
 };
 

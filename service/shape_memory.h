@@ -1,5 +1,5 @@
-// What a statement's shape did last time: whether it fitted the small lane. Bounded: two generations, the older is dropped when
-// the younger is full. Loop thread only.
+// What a statement's shape did last time: whether it fitted the small lane. Bounded: two generations, the older is
+// dropped when the younger is full. Loop thread only.
 #pragma once
 
 #include <cstdint>

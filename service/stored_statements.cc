@@ -69,14 +69,15 @@ net::Task<Result<StatementInfo>> GatewayService::submit(SubmitRequest request) {
     }
     if (statements->size() > 1 && !request.params.empty()) {
         close_session(*session);
-        co_return Status(Code::invalid_argument, "parameters are for a single statement; this text has " +
-                                                     std::to_string(statements->size()));
+        co_return Status(Code::invalid_argument,
+                         "parameters are for a single statement; this text has " + std::to_string(statements->size()));
     }
     const int64_t wait_ms = request.wait_ms;
     const EntryPtr entry = make_entry(*session, request.sql, std::string(sql::kind_name(statements->back().kind)));
     entry->info.record.writes = sql::changes_lake(statements->back().kind);
     core_->metrics.stage("parse", static_cast<double>(core_->clock.monotonic_us() - since_us) / 1e6);
-    asio::co_spawn(core_->loop, run_submitted(entry, *session, std::move(*statements), std::move(request)), asio::detached);
+    asio::co_spawn(core_->loop, run_submitted(entry, *session, std::move(*statements), std::move(request)),
+                   asio::detached);
     co_return co_await wait_for(entry, wait_ms);
 }
 
@@ -98,8 +99,9 @@ net::Task<void> GatewayService::run_submitted(EntryPtr entry, std::shared_ptr<Se
         execute.statement = std::move(statements[i]);
         if (last) execute.params = std::move(request.params);
         execute.timeout_ms = request.timeout_ms;
-        status = entry->cancel_reason.ok() ? co_await run_one(entry, session, std::move(execute), std::move(options), last)
-                                           : entry->cancel_reason;
+        status = entry->cancel_reason.ok()
+                     ? co_await run_one(entry, session, std::move(execute), std::move(options), last)
+                     : entry->cancel_reason;
     }
     finish_entry(entry, status);
     close_session(session);
@@ -151,7 +153,10 @@ void GatewayService::watch_progress(const EntryPtr &entry, RunStream &run) {
         found->info.wait.clear();
         if (progress.phase == cluster::Progress::Phase::waiting) {
             const std::string place = std::to_string(progress.place);
-            const char *ending = progress.place == 1 ? "st" : progress.place == 2 ? "nd" : progress.place == 3 ? "rd" : "th";
+            const char *ending = progress.place == 1   ? "st"
+                                 : progress.place == 2 ? "nd"
+                                 : progress.place == 3 ? "rd"
+                                                       : "th";
             found->info.wait = "waiting for memory, " + place + ending + " in line";
         }
     });
@@ -163,7 +168,8 @@ void GatewayService::finish_entry(const EntryPtr &entry, const Status &status) {
         record.status =
             status.code() == Code::cancelled ? meta::StatementStatus::cancelled : meta::StatementStatus::failed;
         record.error = status.message();
-        if (!status.error().hint.empty() && status.code() != Code::cancelled) record.error += "\nHINT: " + status.error().hint;
+        if (!status.error().hint.empty() && status.code() != Code::cancelled)
+            record.error += "\nHINT: " + status.error().hint;
         record.error_code = status.name();
         record.sqlstate = status.sqlstate();
         record.has_result = false;

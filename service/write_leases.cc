@@ -49,7 +49,8 @@ net::Task<Result<std::shared_ptr<WriteLease>>> WriteLeases::acquire(std::string 
         const int64_t left_ms = (deadline_us - clock_.monotonic_us()) / 1000;
         if (left_ms <= 0) {
             co_return Status(Code::timeout, "the statement waited " + std::to_string(wait_ms) +
-                                                " ms for its turn to write to catalog '" + catalog + "' and did not get it")
+                                                " ms for its turn to write to catalog '" + catalog +
+                                                "' and did not get it")
                 .with_name("write_lease_timeout")
                 .with_sqlstate("55P03")
                 .with_hint("writes to a SQLite catalog run one at a time; look for a long or idle write transaction");

@@ -1,6 +1,7 @@
-// One writer a catalog: a SQLite catalog takes one, and a transaction that has read can't turn writer after another's commit. So a
-// writing statement leases the writer before its first read, first come first served, and gives it back when its transaction
-// has ended. Also counts commits, by which a transaction that has read notices that it may not write any more. Loop thread only.
+// One writer a catalog: a SQLite catalog takes one, and a transaction that has read can't turn writer after another's
+// commit. So a writing statement leases the writer before its first read, first come first served, and gives it back
+// when its transaction has ended. Also counts commits, by which a transaction that has read notices that it may not
+// write any more. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -31,10 +32,11 @@ private:
 
 class WriteLeases : public std::enable_shared_from_this<WriteLeases> {
 public:
-    WriteLeases(net::asio::any_io_executor executor, const Clock &clock) : executor_(std::move(executor)), clock_(clock) {}
+    WriteLeases(net::asio::any_io_executor executor, const Clock &clock)
+        : executor_(std::move(executor)), clock_(clock) {}
 
-    // Waits for the lease at most `wait_ms`. `cancelled` is looked at whenever `changed` is notified; once it is not ok the wait
-    // ends with it. Errors: timeout (write_lease_timeout, 55P03).
+    // Waits for the lease at most `wait_ms`. `cancelled` is looked at whenever `changed` is notified; once it is not ok
+    // the wait ends with it. Errors: timeout (write_lease_timeout, 55P03).
     net::Task<Result<std::shared_ptr<WriteLease>>> acquire(std::string catalog, int64_t wait_ms, net::Event &changed,
                                                            const Status &cancelled);
     // Commits on this catalog through this gateway so far.

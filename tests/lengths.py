@@ -40,6 +40,8 @@ def main(names):
     too_long = 0
     for name in names:
         lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        if lines and lines[0].startswith("// Written by "):
+            continue  # a table that a script makes
         found = [(f"{name}: {len(lines)} lines", len(lines), FILE_AIM, FILE_LIMIT)]
         found += [(f"{name}:{at}: {n} lines: {text}", n, FUNCTION_AIM, FUNCTION_LIMIT) for text, at, n in functions(lines)]
         for text, length, aim, limit in found:
