@@ -109,7 +109,7 @@ Result<ResultHeader> DescribeExecution::describe_in_session() {
     const auto session = parts_.sessions.open(spec_.session);
     SessionVisit visit(*session, cancellation_);
     if (!visit.status().ok()) return visit.status();
-    ROOST_RETURN_IF_ERROR(visit.fail(visit.ready(spec_, *pool, nullptr)));
+    ROOST_RETURN_IF_ERROR(visit.fail(visit.ready(spec_, *pool, nullptr, 0)));
     try {
         auto header = bind_on(*session->instance, *session->connection, spec_);
         if (!header.ok()) return visit.fail(header.status());

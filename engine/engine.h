@@ -39,7 +39,8 @@ struct Grant {
     enum class Lane : uint8_t {
         small,   // the shared small instance
         slot,    // slot `slot` of the ladder: its own pooled instance, limit `bytes`
-        pinned,  // the session's connection; `bytes` more than the base limit while it runs
+        pinned,  // the session's connection; `bytes` more than the base limit while it runs. An import's session has an
+                 // instance of its own: `bytes` is its limit, from its first statement to the end of its transaction
     };
     Lane lane = Lane::small;
     uint32_t slot = 0;

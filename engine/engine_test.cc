@@ -220,6 +220,33 @@ TEST_F(EngineRead, FunctionsAndMacrosAreFoundWithAndWithoutTheLake) {
     EXPECT_EQ(lake.read("SELECT abs('x'::DATE)").status.sqlstate(), "42883");
     EXPECT_EQ(lake.read("SELECT (SELECT count(*) FROM duckdb_tables() WHERE false)").value(), "0");
     EXPECT_EQ(lake.run(with_params("SELECT abs($1)", {{23, "-3"}})).value(), "3");
+    // The lake's own name comes before the engine's.
+    ASSERT_TRUE(lake.write("CREATE MACRO bit_count(x) AS 'mine'").status.ok());
+    EXPECT_EQ(lake.read("SELECT bit_count(3)").value(), "mine");
+    ASSERT_TRUE(lake.write("DROP MACRO bit_count").status.ok());
+    EXPECT_EQ(lake.read("SELECT bit_count(3::TINYINT)").value(), "2");
+}
+
+TEST_F(EngineRead, StatementsWithoutFromThatLookAtTheLake) {
+    ASSERT_TRUE(lake.write("CREATE TABLE looked_at AS SELECT 5 AS five").status.ok());
+    EXPECT_EQ(lake.read("TABLE looked_at").value(), "5");
+    const auto tables = lake.read("SHOW TABLES").rows;
+    EXPECT_TRUE(std::find(tables.begin(), tables.end(), testing::Row{"looked_at"}) != tables.end());
+    EXPECT_EQ(lake.read("DESCRIBE looked_at").rows.at(0).at(0), "five");
+    EXPECT_EQ(lake.read("SUMMARIZE looked_at").rows.at(0).at(0), "five");
+    EXPECT_EQ(lake.read("SELECT current_schema").value(), "main");
+    EXPECT_EQ(lake.read("VALUES (1)").value(), "1");
+    EXPECT_EQ(lake.read("SELECT 1 UNION ALL TABLE looked_at").rows.size(), 2U);
+    EXPECT_EQ(lake.read("WITH looked AS MATERIALIZED (SELECT 1 AS a) TABLE looked").value(), "1");
+}
+
+// A local time is of the session's time zone.
+TEST_F(EngineRead, ATimestampParameterWithoutAnOffset) {
+    auto spec = with_params("SELECT $1 = '2024-07-01 12:00:00+00'::TIMESTAMPTZ", {{1184, "2024-07-01 14:00:00"}});
+    spec.settings.time_zone = "Europe/Berlin";
+    EXPECT_EQ(lake.run(spec).value(), "t");
+    spec.settings.time_zone = "UTC";
+    EXPECT_EQ(lake.run(spec).value(), "f");
 }
 
 TEST_F(EngineRead, ALargerStatementHasAProfile) {

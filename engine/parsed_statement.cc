@@ -4,7 +4,9 @@
 
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/parser/parser.hpp"
+#include "duckdb/parser/query_node/select_node.hpp"
 #include "duckdb/parser/statement/multi_statement.hpp"
+#include "duckdb/parser/statement/select_statement.hpp"
 #include "engine/statement_kinds.h"
 
 namespace roost {
@@ -31,15 +33,20 @@ Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection 
     return last;
 }
 
-// By the letters: a walk of the tree would cost as much as planning such a statement.
+// Tree and letters together: a walk of all expressions would cost as much as planning such a statement.
 bool may_name_objects(const duckdb::SQLStatement &statement, std::string_view sql) {
     if (statement.type != duckdb::StatementType::SELECT_STATEMENT) return true;
-    // FROM, and the functions that tell of the search path: current_schema, in_search_path, pg_table_is_visible …
+    const auto &node = *statement.Cast<duckdb::SelectStatement>().node;
+    if (node.type != duckdb::QueryNodeType::SELECT_NODE || !node.cte_map.map.empty()) return true;
+    const auto &from = node.Cast<duckdb::SelectNode>().from_table;
+    if (from && from->type != duckdb::TableReferenceType::EMPTY_FROM) return true;
+    // A call may be of a macro of the lake, also of one with a built-in function's name; and a few words are calls
+    // without parentheses that tell of the search path: current_schema, current_schemas …
     const auto holds = [sql](std::string_view word) {
         const auto same = [](char a, char b) { return (a | 0x20) == b; };
         return std::search(sql.begin(), sql.end(), word.begin(), word.end(), same) != sql.end();
     };
-    return holds("from") || holds("current") || holds("path") || holds("visible");
+    return sql.find('(') != std::string_view::npos || holds("current");
 }
 
 }  // namespace roost

@@ -145,7 +145,7 @@ void RunningQuery::plan(const duckdb::SQLStatement &statement, const std::vector
     const auto types = inferred_types(context, statement, params);
     duckdb::Planner planner(context);
     for (size_t i = 0; i < params.size(); i++) {
-        auto value = decode_param(params[i], i, types[i]);
+        auto value = decode_param(params[i], i, types[i], &context);
         if (!value.ok()) throw Refused{value.status()};
         planner.parameter_data.emplace(std::to_string(i + 1), duckdb::BoundParameterData(std::move(value).value()));
     }

@@ -11,9 +11,9 @@ SessionExecution::SessionExecution(EngineParts &parts, StatementSpec spec)
 Status SessionExecution::prepare(SessionVisit &visit, uint64_t grant_bytes) {
     const Stopwatch watch;
     ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
-    ROOST_RETURN_IF_ERROR(visit.ready(spec_, *pool, this));
+    ROOST_RETURN_IF_ERROR(visit.ready(spec_, *pool, this, grant_bytes));
     instance_ = session_->instance;
-    if (lent_bytes_ == 0 && grant_bytes > 0) {
+    if (!spec_.internal && lent_bytes_ == 0 && grant_bytes > 0) {
         ROOST_RETURN_IF_ERROR(instance_->lend(grant_bytes));
         lent_bytes_ = grant_bytes;
     }

@@ -11,10 +11,10 @@ SessionVisit::~SessionVisit() {
     session_.leave();
 }
 
-Status SessionVisit::begin(const StatementSpec &spec, InstancePool &pool) {
-    // An import's transaction reads staged files, which the shared instance must not be able to.
-    ROOST_ASSIGN_OR_RETURN(session_.instance,
-                           spec.internal ? pool.make_internal(pool.options().pinned_bytes) : pool.pinned());
+Status SessionVisit::begin(const StatementSpec &spec, InstancePool &pool, uint64_t own_bytes) {
+    // An import's transaction reads staged files, which the shared instance must not be able to. Its instance is made
+    // of its grant: no lane has room set aside for it.
+    ROOST_ASSIGN_OR_RETURN(session_.instance, spec.internal ? pool.make_internal(own_bytes) : pool.pinned());
     ROOST_ASSIGN_OR_RETURN(session_.connection, session_.instance->connect());
     // What a session leaves in its connection is nobody else's.
     session_.connection->spoil();
@@ -26,13 +26,14 @@ Status SessionVisit::begin(const StatementSpec &spec, InstancePool &pool) {
     return Status();
 }
 
-Status SessionVisit::ready(const StatementSpec &spec, InstancePool &pool, const Session::Stream *self) {
+Status SessionVisit::ready(const StatementSpec &spec, InstancePool &pool, const Session::Stream *self,
+                           uint64_t own_bytes) {
     if (session_.failed) {
         return Status(Code::failed_precondition,
                       "current transaction is aborted, commands ignored until end of transaction block")
             .with_sqlstate("25P02");
     }
-    if (!session_.connection) ROOST_RETURN_IF_ERROR(begin(spec, pool));
+    if (!session_.connection) ROOST_RETURN_IF_ERROR(begin(spec, pool, own_bytes));
     if (Session::Stream *open = session_.stream(); open && open != self) {
         ROOST_RETURN_IF_ERROR(open->take_off(cancellation_));
         session_.set_stream(nullptr);

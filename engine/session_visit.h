@@ -19,13 +19,13 @@ public:
     // Ok: inside. The rest REQUIRES it.
     const Status &status() const { return status_; }
     // Begins the transaction when there is none, takes other results off the connection, applies settings, and lets the
-    // cancellation interrupt it.
-    Status ready(const StatementSpec &spec, InstancePool &pool, const Session::Stream *self);
+    // cancellation interrupt it. `own_bytes`: the limit of the instance that an import's transaction is begun in.
+    Status ready(const StatementSpec &spec, InstancePool &pool, const Session::Stream *self, uint64_t own_bytes);
     // Any failure inside a transaction leaves only its rollback, but for a reader who left. Gives `status` back.
     Status fail(Status status);
 
 private:
-    Status begin(const StatementSpec &spec, InstancePool &pool);
+    Status begin(const StatementSpec &spec, InstancePool &pool, uint64_t own_bytes);
 
     Session &session_;
     Cancellation &cancellation_;
