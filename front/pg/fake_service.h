@@ -6,7 +6,9 @@
 // All on the loop's thread.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <charconv>
 #include <future>
 #include <string>
 #include <thread>
@@ -65,6 +67,7 @@ public:
         log;  // "execute TEXT", "describe TEXT", "dropped TEXT" (before its end), "close_session" …
     std::vector<std::vector<Param>> params;  // of each executed engine statement
     std::string column_name = "n";           // of every result
+    uint32_t rows_max = UINT32_MAX;          // whatever a statement asks for
     int sessions_open = 0, connections = 0;
     bool is_draining = false;
     service::Session *last_session = nullptr;
@@ -135,7 +138,10 @@ public:
     }
     static std::string fail_code(const std::string &text) {
         const std::string quoted = setting(text, "fail");
-        return quoted.size() < 2 ? "" : quoted.substr(1, quoted.size() - 2);
+        const bool is_code = quoted.size() == 7 && std::all_of(quoted.begin() + 1, quoted.end() - 1, [](char c) {
+                                 return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
+                             });
+        return quoted.empty() ? "" : is_code ? quoted.substr(1, 5) : "42601";
     }
     static Status error_of(const std::string &code) {
         return Status(Code::engine_error, "failed as asked").with_sqlstate(code).with_position(8);
@@ -201,7 +207,9 @@ inline FakeStream::FakeStream(FakeService &service, std::shared_ptr<service::Ses
     const std::string &text = request_.statement.text;
     const auto number = [&](const char *word, uint32_t otherwise) {
         const std::string value = FakeService::setting(text, word);
-        return value.empty() || value[0] == '\'' ? otherwise : static_cast<uint32_t>(std::stoul(value));
+        uint32_t count = otherwise;  // also for what is no number
+        std::from_chars(value.data(), value.data() + value.size(), count);
+        return std::min(count, service_.rows_max);
     };
     hangs_ = text.find(" AS hang") != std::string::npos;
     rows_ = number("rows", number("hang", 1));
