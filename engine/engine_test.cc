@@ -128,6 +128,26 @@ TEST_F(EngineRead, BinaryParametersWithoutATypeTakeTheStatements) {
     EXPECT_EQ(lake.run(spec).value(), "7");
 }
 
+TEST_F(EngineRead, TextParametersWithoutATypeFollowPostgresSyntaxOfTheirPlace) {
+    EXPECT_EQ(lake.run(with_params("SELECT $1::INTEGER[]", {{0, "{1,NULL,3}"}})).value(), "{1,NULL,3}");
+    EXPECT_EQ(lake.run(with_params("SELECT $1::VARCHAR[]", {{0, "{a,\"b,c\"}"}})).value(), "{a,\"b,c\"}");
+    EXPECT_EQ(
+        lake.run(with_params("SELECT count(*) FROM range(10) t(i) WHERE i = ANY($1::BIGINT[])", {{0, "{1,2,99}"}}))
+            .value(),
+        "2");
+    EXPECT_EQ(lake.run(with_params("SELECT $1::BLOB", {{0, "\\x00ff41"}})).value(), "\\x00ff41");
+    EXPECT_EQ(lake.run(with_params("SELECT $1::BLOB", {{0, "\\000a\\\\"}})).value(), "\\x00615c");
+    EXPECT_EQ(lake.run(with_params("SELECT $1::INTEGER[]", {{0, "{1,x}"}})).status.sqlstate(), "22P02");
+    // What is text stays text, also beside one that is not.
+    EXPECT_EQ(lake.run(with_params("SELECT $1", {{0, "{not an array"}})).value(), "{not an array");
+    EXPECT_EQ(lake.run(with_params("SELECT 'a\\b' || $1", {{0, "\\d{2}"}})).value(), "a\\b\\d{2}");
+    EXPECT_EQ(lake.run(with_params("SELECT regexp_matches('x12', $1)", {{0, "\\d{2}"}})).value(), "t");
+    EXPECT_EQ(lake.run(with_params("SELECT count(*) FROM range(10) t(i) WHERE i < $2 AND i = ANY($1::BIGINT[])",
+                                   {{0, "{1,2,5}"}, {0, "3"}}))
+                  .value(),
+              "2");
+}
+
 StatementSpec describe(const std::string &sql, std::vector<uint32_t> oids = {}) {
     StatementSpec spec = TestEngine::spec(sql);
     spec.work = Work::describe;

@@ -66,23 +66,25 @@ bool is_create_table_as(const duckdb::SQLStatement &statement) {
     return info.type == duckdb::CatalogType::TABLE_ENTRY && info.Cast<duckdb::CreateTableInfo>().query != nullptr;
 }
 
-bool needs_inference(const std::vector<Param> &params) {
-    return std::any_of(params.begin(), params.end(), [](const Param &param) {
-        return param.form == Param::Form::pg_binary && param.pg_oid == 0 && param.value.has_value();
-    });
+// Bytes without a type mean nothing by themselves. Text without one is an untyped literal, which DuckDB fits to its
+// place, but for what PostgreSQL writes differently: arrays {…}, bytea \x….
+bool needs_type(const Param &param) {
+    if (param.pg_oid != 0 || !param.value) return false;
+    if (param.form == Param::Form::pg_binary) return true;
+    return param.form == Param::Form::pg_text &&
+           (param.value->starts_with('{') || param.value->find('\\') != std::string::npos);
 }
 
 // What the statement says of its parameters' types, by position; UNKNOWN where it says nothing.
 std::vector<duckdb::LogicalType> inferred_types(duckdb::ClientContext &context, const duckdb::SQLStatement &statement,
                                                 const std::vector<Param> &params) {
     std::vector<duckdb::LogicalType> types(params.size(), duckdb::LogicalType(duckdb::LogicalTypeId::UNKNOWN));
-    // Bytes without a type mean nothing by themselves; text is an untyped literal, which DuckDB fits to its place.
-    if (!needs_inference(params)) return types;
+    if (std::none_of(params.begin(), params.end(), needs_type)) return types;
     duckdb::Planner planner(context);
     planner.CreatePlan(statement.Copy());
     for (size_t i = 0; i < types.size(); i++) {
         const auto found = planner.value_map.find(std::to_string(i + 1));
-        if (found != planner.value_map.end()) types[i] = found->second->return_type;
+        if (found != planner.value_map.end() && needs_type(params[i])) types[i] = found->second->return_type;
     }
     return types;
 }
