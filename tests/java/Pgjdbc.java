@@ -116,7 +116,9 @@ public class Pgjdbc {
 
     static final byte[] BYTES = {0, 1, -1, 127, -128, 92, 39};
     static final Timestamp STAMP = Timestamp.valueOf("2020-02-03 04:05:06.789012");
-    static final BigDecimal MONEY = new BigDecimal("-12345678901234567.89");
+    // No longer: in the simple protocol pgjdbc writes ('…'::numeric), which is DECIMAL(18,3) to DuckDB.
+    static final BigDecimal MONEY = new BigDecimal("-123456789012345.67");
+    static final BigDecimal LARGE = new BigDecimal("-123456789012345678901234567890.12345678");
 
     // `bytes` may be null: in the simple protocol this pgjdbc sends "?" for bytea.
     static void setAll(PreparedStatement statement, int number, byte[] bytes) throws SQLException {
@@ -206,6 +208,19 @@ public class Pgjdbc {
                 same(row.getObject(2, LocalDateTime.class), at, "LocalDateTime");
                 same(row.getObject(3, LocalTime.class), LocalTime.of(1, 2, 3, 4_000), "LocalTime");
                 same(row.getObject(4, OffsetDateTime.class).toInstant(), at.toInstant(ZoneOffset.ofHours(5)), "OffsetDateTime");
+            }
+        }
+    }
+
+    static void largeDecimals() throws Exception {
+        try (Connection connection = open("prepareThreshold", "1");
+             PreparedStatement statement = connection.prepareStatement("SELECT ?::DECIMAL(38,8), ?")) {
+            for (int i = 0; i < 4; i++) {
+                statement.setBigDecimal(1, LARGE);
+                statement.setBigDecimal(2, LARGE);
+                ResultSet row = one(statement);
+                same(row.getBigDecimal(1), LARGE, "with a type");
+                same(row.getBigDecimal(2), LARGE, "without a type");
             }
         }
     }
@@ -442,6 +457,7 @@ public class Pgjdbc {
         CHECKS.put("prepared_cache_everything", () -> roundTrip("preferQueryMode", "extendedCacheEverything", "prepareThreshold", "1"));
         CHECKS.put("through_a_table", Pgjdbc::roundTripThroughATable);
         CHECKS.put("java_time", Pgjdbc::javaTime);
+        CHECKS.put("large_decimals", Pgjdbc::largeDecimals);
         CHECKS.put("arrays", Pgjdbc::arrays);
         CHECKS.put("describe", Pgjdbc::describe);
         CHECKS.put("fetch_size_1000", () -> fetchSize(1000));
