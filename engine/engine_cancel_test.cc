@@ -8,7 +8,6 @@
 namespace roost {
 namespace {
 
-using testing::Outcome;
 using testing::RowSink;
 using testing::TestEngine;
 using Clock = std::chrono::steady_clock;
