@@ -15,11 +15,13 @@ WorkerPool::WorkerPool(std::string name, uint32_t threads) {
 WorkerPool::~WorkerPool() { stop(); }
 
 void WorkerPool::push(std::function<void()> job) {
-    {
-        MutexLock lock(mutex_);
-        jobs_.push_back(std::move(job));
-    }
-    wake_.notify_one();
+    MutexLock lock(mutex_);
+    jobs_.push_back(std::move(job));
+    if (idle_.empty()) return;  // who works now looks at the queue next
+    Idle *last = idle_.back();
+    idle_.pop_back();
+    last->woken = true;
+    last->wake.notify_one();  // under the lock: the waiter owns `last` and may be gone once it has the lock
 }
 
 size_t WorkerPool::queued() {
@@ -27,23 +29,37 @@ size_t WorkerPool::queued() {
     return jobs_.size();
 }
 
+size_t WorkerPool::idle() {
+    MutexLock lock(mutex_);
+    return idle_.size();
+}
+
 void WorkerPool::stop() {
     {
         MutexLock lock(mutex_);
         stopping_ = true;
+        for (Idle *idle : idle_) {
+            idle->woken = true;
+            idle->wake.notify_one();
+        }
+        idle_.clear();
     }
-    wake_.notify_all();
     for (std::thread &thread : threads_) {
         if (thread.joinable()) thread.join();
     }
 }
 
 void WorkerPool::work() {
+    Idle self;
     for (;;) {
         std::function<void()> job;
         {
             MutexLock lock(mutex_);
-            while (jobs_.empty() && !stopping_) wake_.wait(mutex_);
+            while (jobs_.empty() && !stopping_) {
+                self.woken = false;
+                idle_.push_back(&self);
+                while (!self.woken) self.wake.wait(mutex_);
+            }
             if (jobs_.empty()) return;
             job = std::move(jobs_.front());
             jobs_.pop_front();
