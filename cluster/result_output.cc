@@ -47,12 +47,16 @@ void ResultOutput::header(const ResultHeader &header) {
 bool ResultOutput::rows(uint32_t rows, std::string bytes) {
     if (!broken_.ok()) return false;
     sent_bytes_ += bytes.size();
-    net::append_frame(pending_, FrameType::rows, stream_, bytes, rows);
-    if (!link_ && pending_.size() <= kInlineMaxBytes) return true;
-    return flush();
+    if (!link_ && pending_.size() + bytes.size() <= kInlineMaxBytes) {
+        net::append_frame(pending_, FrameType::rows, stream_, bytes, rows);
+        return true;
+    }
+    pending_ += net::frame_header(FrameType::rows, stream_, bytes, rows);
+    return flush(std::move(bytes));
 }
 
-bool ResultOutput::flush() {
+// Sends what is pending, and `payload` of the frame whose header is the last of it.
+bool ResultOutput::flush(std::string payload) {
     if (!broken_.ok()) return false;
     if (!link_) {
         auto link = links_.take();
@@ -65,7 +69,7 @@ bool ResultOutput::flush() {
         net::append_frame(begin, FrameType::result_begin, stream_, {});
         pending_.insert(0, begin);
     }
-    if (!link_->send(std::move(pending_))) {
+    if (!link_->send(std::move(pending_), std::move(payload))) {
         broken_ = Status(Code::unavailable, "the gateway closed the result link");
         return false;
     }

@@ -54,7 +54,7 @@ public:
     uint64_t sent_bytes() const { return sent_bytes_; }
 
 private:
-    bool flush();
+    bool flush(std::string payload = {});
 
     std::shared_ptr<net::FrameLink> control_;
     ResultLinks &links_;

@@ -9,8 +9,10 @@
 // not become a wrong row.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -59,25 +61,41 @@ struct FrameHeader {
 };
 
 uint32_t frame_checksum(std::string_view payload);
+// The header alone, for a payload that is sent from where it is.
+std::string frame_header(FrameType type, uint64_t stream, std::string_view payload, uint32_t rows = 0);
 // Appends header and payload to `out`. REQUIRES: payload at most kFramePayloadMaxBytes.
 void append_frame(std::string &out, FrameType type, uint64_t stream, std::string_view payload, uint32_t rows = 0);
 // Reads a header. `bytes` has at least kFrameHeaderBytes. Errors: data_loss (unknown type or version, payload too
 // large).
 Result<FrameHeader> parse_frame_header(std::string_view bytes);
 
-// Cuts a byte stream into frames, for the sides that read with a buffer of their own.
+// Cuts a byte stream into frames. The bytes are read right to where they belong: a large payload is copied no more
+// after the socket.
 class FrameDecoder {
 public:
-    // The next whole frame of what has been fed; nullopt when more bytes are needed. After an error the link must be
+    FrameDecoder();
+    // The next whole frame of what has come; nullopt when more bytes are needed. After an error the link must be
     // closed.
     Result<std::optional<Frame>> next();
+    // Where the next bytes are to be put, the second piece (maybe empty) after the first is full. REQUIRES: next() has
+    // said that it needs more. Valid until filled().
+    std::array<std::span<char>, 2> space();
+    void filled(size_t size_bytes);
+    // The same for bytes that are somewhere else.
     void feed(std::string_view bytes);
-    // Bytes fed and not consumed.
-    size_t buffered_bytes() const { return buffer_.size() - at_; }
+    // Bytes that came and were not given out.
+    size_t buffered_bytes() const;
 
 private:
-    std::string buffer_;
-    size_t at_ = 0;
+    Result<std::optional<Frame>> take_large();
+    void begin_large(const FrameHeader &header, std::string_view arrived);
+
+    std::string buffer_;  // headers and small frames
+    size_t begin_ = 0, end_ = 0;
+    // A large frame under way: its payload grows with what arrives, not with what was announced.
+    std::optional<FrameHeader> large_;
+    std::string payload_;
+    size_t payload_bytes_ = 0;
 };
 
 }  // namespace roost::net

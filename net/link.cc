@@ -5,9 +5,11 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -18,7 +20,7 @@
 namespace roost::net {
 namespace {
 
-constexpr size_t kReadBytes = 256 * 1024;
+constexpr size_t kPiecesMax = 16;  // of a queue, in one system call
 
 }  // namespace
 
@@ -62,7 +64,7 @@ std::shared_ptr<FrameLink> FrameLink::make(StreamSocket socket, std::string alre
 }
 
 FrameLink::FrameLink(StreamSocket socket, std::string already_read)
-    : socket_(std::move(socket)), executor_(socket_.get_executor()), read_buffer_(kReadBytes, '\0') {
+    : socket_(std::move(socket)), executor_(socket_.get_executor()) {
     boost::system::error_code ignored;  // a socket that can't be non-blocking fails at its first use
     socket_.native_non_blocking(true, ignored);
     const int on = 1;  // fails on Unix sockets, where it means nothing
@@ -70,46 +72,77 @@ FrameLink::FrameLink(StreamSocket socket, std::string already_read)
     if (!already_read.empty()) decoder_.feed(already_read);
 }
 
-bool FrameLink::write_now(std::string_view &bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n >= 0) {
-            bytes.remove_prefix(static_cast<size_t>(n));
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return true;
-        } else if (errno != EINTR) {
-            return false;
+namespace {
+
+// Sends what the socket takes of all pieces together. The bytes it took; -1: the socket is broken.
+ssize_t send_pieces(int fd, iovec *pieces, size_t count) {
+    msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = count;
+    for (;;) {
+        const ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) return n;
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+        if (errno != EINTR) return -1;
+    }
+}
+
+}  // namespace
+
+void FrameLink::queue(std::string bytes, size_t sent_bytes) {
+    if (sent_bytes >= bytes.size()) return;
+    queued_bytes_ += bytes.size() - sent_bytes;
+    if (queue_.empty()) queue_at_ = sent_bytes;
+    queue_.push_back(std::move(bytes));
+}
+
+// False: the socket is broken.
+bool FrameLink::write_queue() {
+    while (queued_bytes_ > 0) {
+        iovec pieces[kPiecesMax];
+        size_t count = 0;
+        size_t offered_bytes = 0;
+        for (std::string &piece : queue_) {
+            if (count == kPiecesMax) break;
+            const size_t from = count == 0 ? queue_at_ : 0;
+            pieces[count++] = {piece.data() + from, piece.size() - from};
+            offered_bytes += piece.size() - from;
         }
+        const ssize_t sent = send_pieces(socket_.native_handle(), pieces, count);
+        if (sent < 0) return false;
+        queued_bytes_ -= static_cast<size_t>(sent);
+        queue_at_ += static_cast<size_t>(sent);
+        while (!queue_.empty() && queue_at_ >= queue_.front().size()) {
+            queue_at_ -= queue_.front().size();
+            queue_.pop_front();
+        }
+        if (static_cast<size_t>(sent) < offered_bytes) return true;
     }
     return true;
 }
 
-bool FrameLink::send(std::string frames) {
+bool FrameLink::send(std::string frames, std::string payload) {
     std::function<void()> resume;
     bool sent = true;
     {
         MutexLock lock(mutex_);
         if (closed_) return false;
-        std::string_view rest(frames);
-        if (queue_at_ == queue_.size()) {
-            if (!write_now(rest)) {
-                close_locked();
-                sent = false;
-            }
+        size_t at_once = 0;
+        if (queued_bytes_ == 0) {
+            iovec pieces[2] = {{frames.data(), frames.size()}, {payload.data(), payload.size()}};
+            const ssize_t n = send_pieces(socket_.native_handle(), pieces, payload.empty() ? 1 : 2);
+            sent = n >= 0;
+            at_once = sent ? static_cast<size_t>(n) : 0;
         }
-        if (sent && !rest.empty()) {
-            if (queue_at_ > 0) {
-                queue_.erase(0, queue_at_);
-                queue_at_ = 0;
-            }
-            if (queue_.empty() && rest.size() == frames.size()) {
-                queue_ = std::move(frames);
-            } else {
-                queue_.append(rest);
-            }
+        if (!sent) {
+            close_locked();
+            resume = std::exchange(resume_, nullptr);
+        } else if (at_once < frames.size() + payload.size()) {
+            const size_t of_frames = std::min(at_once, frames.size());
+            queue(std::move(frames), of_frames);
+            queue(std::move(payload), at_once - of_frames);
             write_more();
         }
-        if (!sent) resume = std::exchange(resume_, nullptr);
     }
     if (resume) resume();
     return sent;
@@ -128,8 +161,7 @@ void FrameLink::write_more() {
 }
 
 void FrameLink::take_resume_if_low(std::function<void()> &resume) {
-    if (resume_ && (closed_ || queue_.size() - queue_at_ <= resume_low_bytes_))
-        resume = std::exchange(resume_, nullptr);
+    if (resume_ && (closed_ || queued_bytes_ <= resume_low_bytes_)) resume = std::exchange(resume_, nullptr);
 }
 
 void FrameLink::on_writable(const boost::system::error_code &ec) {
@@ -137,38 +169,26 @@ void FrameLink::on_writable(const boost::system::error_code &ec) {
     {
         MutexLock lock(mutex_);
         waiting_writable_ = false;
-        if (closed_) {
-            take_resume_if_low(resume);
-        } else {
-            std::string_view rest = std::string_view(queue_).substr(queue_at_);
-            if (ec || !write_now(rest)) {
-                close_locked();
-            } else {
-                queue_at_ = queue_.size() - rest.size();
-                if (rest.empty()) {
-                    queue_.clear();
-                    queue_at_ = 0;
-                } else {
-                    waiting_writable_ = true;
-                    socket_.async_wait(
-                        StreamSocket::wait_write,
-                        [self = shared_from_this()](const boost::system::error_code &e) { self->on_writable(e); });
-                }
-            }
-            take_resume_if_low(resume);
+        if (!closed_ && (ec || !write_queue())) close_locked();
+        if (!closed_ && queued_bytes_ > 0) {
+            waiting_writable_ = true;
+            socket_.async_wait(
+                StreamSocket::wait_write,
+                [self = shared_from_this()](const boost::system::error_code &e) { self->on_writable(e); });
         }
+        take_resume_if_low(resume);
     }
     if (resume) resume();
 }
 
 size_t FrameLink::queued_bytes() {
     MutexLock lock(mutex_);
-    return queue_.size() - queue_at_;
+    return queued_bytes_;
 }
 
 bool FrameLink::park(size_t low_bytes, std::function<void()> resume) {
     MutexLock lock(mutex_);
-    if (closed_ || queue_.size() - queue_at_ <= low_bytes) return false;
+    if (closed_ || queued_bytes_ <= low_bytes) return false;
     resume_low_bytes_ = low_bytes;
     resume_ = std::move(resume);
     return true;
@@ -178,7 +198,7 @@ void FrameLink::close_locked() {
     if (closed_) return;
     closed_ = true;
     queue_.clear();
-    queue_at_ = 0;
+    queue_at_ = queued_bytes_ = 0;
     // Ends a read that waits; the descriptor itself is closed on the loop, where nobody else uses it.
     ::shutdown(socket_.native_handle(), SHUT_RDWR);
     asio::post(executor_, [self = shared_from_this()] {
@@ -213,14 +233,16 @@ Task<Result<Frame>> FrameLink::read() {
         if (frame->has_value()) co_return std::move(**frame);
         if (closed()) co_return Status(Code::unavailable, "the link is closed");
         boost::system::error_code ec;
-        const size_t n =
-            co_await socket_.async_read_some(asio::buffer(read_buffer_), asio::redirect_error(asio::use_awaitable, ec));
+        const auto space = decoder_.space();
+        const std::array<asio::mutable_buffer, 2> to{asio::buffer(space[0].data(), space[0].size()),
+                                                     asio::buffer(space[1].data(), space[1].size())};
+        const size_t n = co_await socket_.async_read_some(to, asio::redirect_error(asio::use_awaitable, ec));
         if (ec || n == 0) {
             close();
             co_return Status(Code::unavailable,
                              "the link was closed: " + (ec ? ec.message() : std::string("end of stream")));
         }
-        decoder_.feed(std::string_view(read_buffer_).substr(0, n));
+        decoder_.filled(n);
     }
 }
 

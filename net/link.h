@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,8 +35,9 @@ public:
     static std::shared_ptr<FrameLink> make(StreamSocket socket, std::string already_read = {});
 
     // --- any thread
-    // Sends whole encoded frames (append_frame). False when the link is closed: nothing was or will be sent.
-    bool send(std::string frames);
+    // Sends whole encoded frames (append_frame), and `payload` behind them when their last is only a header
+    // (frame_header). False when the link is closed: nothing was or will be sent.
+    bool send(std::string frames, std::string payload = {});
     size_t queued_bytes();
     // When more than `low_bytes` are queued: calls `resume` once (on the loop) as soon as they are not, or the link
     // closes, and returns true. Otherwise returns false and forgets `resume`.
@@ -53,20 +55,21 @@ private:
     void write_more() ROOST_REQUIRES(mutex_);
     void on_writable(const boost::system::error_code &ec);
     void close_locked() ROOST_REQUIRES(mutex_);
-    bool write_now(std::string_view &bytes) ROOST_REQUIRES(mutex_);
+    bool write_queue() ROOST_REQUIRES(mutex_);
+    void queue(std::string bytes, size_t sent_bytes) ROOST_REQUIRES(mutex_);
     void take_resume_if_low(std::function<void()> &resume) ROOST_REQUIRES(mutex_);
 
     Mutex mutex_;
     StreamSocket socket_;
     asio::any_io_executor executor_;
-    std::string queue_ ROOST_GUARDED_BY(mutex_);
-    size_t queue_at_ ROOST_GUARDED_BY(mutex_) = 0;
+    std::deque<std::string> queue_ ROOST_GUARDED_BY(mutex_);
+    size_t queue_at_ ROOST_GUARDED_BY(mutex_) = 0;      // of the first piece, what has been sent
+    size_t queued_bytes_ ROOST_GUARDED_BY(mutex_) = 0;  // not yet sent, all pieces
     bool waiting_writable_ ROOST_GUARDED_BY(mutex_) = false;
     bool closed_ ROOST_GUARDED_BY(mutex_) = false;
     size_t resume_low_bytes_ ROOST_GUARDED_BY(mutex_) = 0;
     std::function<void()> resume_ ROOST_GUARDED_BY(mutex_);
     FrameDecoder decoder_;  // the reading coroutine's
-    std::string read_buffer_;
 };
 
 // What the first lines of a link say: an HTTP/1.1 request that upgrades to the framing.
