@@ -87,6 +87,15 @@ TEST_F(EngineRead, ErrorsCarrySqlstateAndPlace) {
     EXPECT_EQ(lake.run(other).status.sqlstate(), "3D000");
 }
 
+// A thread that fails interrupts the others, and a stream that is asked then says only that it was interrupted.
+TEST_F(EngineRead, AnErrorInTheMiddleOfAStreamIsTheOneThatHappened) {
+    for (int i = 0; i < 30; ++i) {
+        const Outcome got =
+            lake.read("SELECT CASE WHEN range < 300000 THEN '1' ELSE 'x' END::INTEGER FROM range(400000)");
+        ASSERT_EQ(got.status.sqlstate(), "22P02") << got.status.to_string();
+    }
+}
+
 TEST_F(EngineRead, SettingsTravelWithTheStatement) {
     StatementSpec spec = TestEngine::spec("SELECT TIMESTAMPTZ '2020-01-01 00:00:00+00'");
     spec.settings.time_zone = "Asia/Kolkata";

@@ -141,8 +141,18 @@ TEST_F(EngineWrite, ConcurrentWritersConflictCleanly) {
     EXPECT_EQ(lake.read("SELECT count(*) FROM w5").value(), std::to_string(done));
 }
 
+TEST_F(EngineWrite, TemporaryObjectsAreRefusedWhereNothingKeepsThem) {
+    for (const char *kind : {"TEMP TABLE mine AS SELECT 42 AS secret", "TEMP TABLE temp.mine (i INTEGER)",
+                             "TEMP VIEW mine AS SELECT 1", "TEMP MACRO mine(x) AS x"}) {
+        EXPECT_EQ(lake.run(TestEngine::spec(std::string("CREATE ") + kind)).status.sqlstate(), "0A000") << kind;
+    }
+}
+
 TEST_F(EngineWrite, TemporaryObjectsDoNotReachTheNextSession) {
-    (void)lake.run(TestEngine::spec("CREATE TEMP TABLE mine AS SELECT 42 AS secret"));
+    const Uuid session = Uuid::make();
+    must(lake.run(TestEngine::session_spec(session, "CREATE TEMP TABLE mine AS SELECT 42 AS secret")));
+    EXPECT_EQ(lake.run(TestEngine::session_spec(session, "SELECT secret FROM mine")).value(), "42");
+    must(lake.run(TestEngine::end_spec(session, TransactionAction::commit)));
     for (int i = 0; i < 3; i++) EXPECT_EQ(lake.read("SELECT * FROM mine").status.sqlstate(), "42P01");
 }
 

@@ -3,13 +3,24 @@
 #include <algorithm>
 
 #include "duckdb/main/client_context.hpp"
+#include "duckdb/parser/parsed_data/create_info.hpp"
 #include "duckdb/parser/parser.hpp"
 #include "duckdb/parser/query_node/select_node.hpp"
+#include "duckdb/parser/statement/create_statement.hpp"
 #include "duckdb/parser/statement/multi_statement.hpp"
 #include "duckdb/parser/statement/select_statement.hpp"
 #include "engine/statement_kinds.h"
 
 namespace roost {
+
+namespace {
+
+bool makes_temporary(const duckdb::SQLStatement &statement) {
+    return statement.type == duckdb::StatementType::CREATE_STATEMENT &&
+           statement.Cast<duckdb::CreateStatement>().info->temporary;
+}
+
+}  // namespace
 
 Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection &connection,
                                                                  const StatementSpec &spec) {
@@ -20,6 +31,11 @@ Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection 
     if (parser.statements.size() > 1) return Status(Code::syntax_error, "only one statement at a time");
     auto statement = std::move(parser.statements.front());
     ROOST_RETURN_IF_ERROR(check_statement_kind(*statement, spec.internal));
+    // The connection is another statement's next: what is temporary would be gone, and nobody told.
+    if (spec.work == Work::execute && spec.transaction == TransactionAction::autocommit &&
+        makes_temporary(*statement)) {
+        return Status(Code::unimplemented, "temporary objects are not kept between transactions yet: BEGIN one first");
+    }
     if (statement->type != duckdb::StatementType::MULTI_STATEMENT) return statement;
 
     auto parts = std::move(statement->Cast<duckdb::MultiStatement>().statements);

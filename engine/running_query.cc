@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "duckdb/execution/executor.hpp"
 #include "duckdb/execution/physical_plan_generator.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/query_profiler.hpp"
@@ -99,7 +100,11 @@ struct Refused {
 RunningQuery::~RunningQuery() { close(); }
 
 Status RunningQuery::failed(const duckdb::ErrorData &error) {
-    if (error.Type() == duckdb::ExceptionType::INTERRUPT && cancellation_.requested()) return cancellation_.reason();
+    if (error.Type() == duckdb::ExceptionType::INTERRUPT) {
+        if (cancellation_.requested()) return cancellation_.reason();
+        // Fetch drops the executor, and with it why another thread of the statement interrupted this one.
+        return Status(Code::engine_error, "the statement was ended by an error in one of its threads; run it again");
+    }
     return instance_.error(error, sql_);
 }
 
@@ -237,13 +242,26 @@ Status RunningQuery::run_to_first_chunk() {
     return Status();
 }
 
+// One step of the executor. A thread that fails interrupts the others, and the stream says only that: the executor
+// knows why.
+duckdb::StreamExecutionResult RunningQuery::execute_task(duckdb::StreamQueryResult &stream) {
+    try {
+        return stream.ExecuteTask();
+    } catch (const std::exception &error) {
+        if (duckdb::ErrorData(error).Type() != duckdb::ExceptionType::INTERRUPT || cancellation_.requested()) throw;
+        auto &executor = connection_.context().GetExecutor();
+        if (executor.HasError()) executor.ThrowException();
+        throw;
+    }
+}
+
 // Until Fetch has a chunk to give, or the end.
 void RunningQuery::wait_for_chunk(duckdb::StreamQueryResult &stream) {
     using duckdb::StreamExecutionResult;
     Idling idling;
     while (!cancellation_.requested()) {
         const Stopwatch watch;
-        const auto state = stream.ExecuteTask();
+        const auto state = execute_task(stream);
         if (duckdb::StreamQueryResult::IsChunkReady(state)) break;
         if (state == StreamExecutionResult::BLOCKED) {
             stream.WaitForTask();

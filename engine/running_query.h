@@ -75,6 +75,7 @@ public:
 private:
     void plan(const duckdb::SQLStatement &statement, const std::vector<Param> &params);
     Status run_to_first_chunk();
+    duckdb::StreamExecutionResult execute_task(duckdb::StreamQueryResult &stream);
     void wait_for_chunk(duckdb::StreamQueryResult &stream);
     Status failed(const duckdb::ErrorData &error);
     Status check_catalogs() const;

@@ -8,6 +8,7 @@
 #include "duckdb/parser/statement/drop_statement.hpp"
 #include "duckdb/parser/statement/explain_statement.hpp"
 #include "duckdb/parser/statement/multi_statement.hpp"
+#include "duckdb/parser/statement/set_statement.hpp"
 
 namespace roost {
 
@@ -56,6 +57,11 @@ Status check_statement_kind(const duckdb::SQLStatement &statement, bool internal
         case StatementType::COPY_STATEMENT:
             if (internal) return Status();
             return refuse("COPY", "statement.copy");
+        case StatementType::SET_STATEMENT:
+            // The guard lets sessions have variables; a node does not keep them between statements yet.
+            if (statement.Cast<duckdb::SetStatement>().scope == duckdb::SetScope::VARIABLE)
+                return Status(Code::unimplemented, "SET VARIABLE and RESET VARIABLE are not supported yet");
+            [[fallthrough]];
         default:
             return refuse("a statement of kind " + duckdb::StatementTypeToString(statement.type), "statement.kind");
     }
