@@ -213,7 +213,7 @@ inline FakeStream::FakeStream(FakeService &service, std::shared_ptr<service::Ses
     };
     hangs_ = text.find(" AS hang") != std::string::npos;
     rows_ = number("rows", number("hang", 1));
-    frame_rows_ = number("frame", 1000);
+    frame_rows_ = std::max(1U, number("frame", 1000));
     fail_code_ = FakeService::fail_code(text);
     if (request_.statement.kind == sql::Kind::describe) fail_code_ = "42P01";  // there are no tables
 }
