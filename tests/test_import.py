@@ -4,12 +4,13 @@ named with its place, and nothing of it stays."""
 import csv
 import io
 import os
+import pty
 import subprocess
 
 import duckdb
 import pytest
 
-from pool import clean_environment, run_roost
+from pool import ROOST, clean_environment, run_roost
 
 FILES = 4
 EVENTS = 4_000_000
@@ -130,6 +131,23 @@ def test_column_types_are_those_of_the_files(imported, data):
     ours = imported.sql("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'events' ORDER BY ordinal_position")
     theirs = duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{data}/events/*.parquet')").fetchall()
     assert [(row["column_name"], row["data_type"]) for row in ours] == [row[:2] for row in theirs]
+
+
+def test_progress_is_shown_to_people_and_not_to_programs(imported, data):
+    control, terminal = pty.openpty()
+    command = [ROOST, "import", "--dir", str(imported.dir), str(data / "events" / "part0.parquet"), "--into", "watched"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal, env=clean_environment())
+    os.close(terminal)
+    said = b""
+    while True:
+        try:
+            said += os.read(control, 4096)
+        except OSError:  # the other end is closed
+            break
+    os.close(control)
+    assert process.wait(60) == 0
+    assert b"uploading [" in said and b"file 1 of 1" in said and b"importing, " in said
+    assert import_files(imported, data / "events" / "part0.parquet", "--into", "watched").stderr == ""
 
 
 # --- what is damaged
