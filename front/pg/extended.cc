@@ -266,7 +266,7 @@ net::Task<Status> Connection::describe_portal(const std::string &name) {
         if (!status.ok()) co_return status;
     }
     if (!found.ok()) co_return found.status();
-    const std::shared_ptr<Portal> portal = *found;
+    const std::shared_ptr<Portal> &portal = *found;
     Status status = check_not_failed(portal->prepared->statement);
     if (!status.ok()) co_return status;
     if (!is_local(portal->prepared->statement) && !portal->cursor) {
@@ -298,7 +298,7 @@ net::Task<Status> Connection::execute_portal(const std::string &name, uint32_t r
     if (!status.ok()) co_return status;
     if (is_failed() && !found.ok()) co_return check_not_failed(sql::Statement{.kind = sql::Kind::other});
     if (!found.ok()) co_return found.status();
-    const std::shared_ptr<Portal> portal = *found;  // a COMMIT drops all portals, its own too
+    const std::shared_ptr<Portal> &portal = *found;  // held by `found`: a COMMIT drops all portals, its own too
     status = check_not_failed(portal->prepared->statement);
     if (!status.ok()) co_return status;
     if (portal->prepared->statement.kind == sql::Kind::empty) {
