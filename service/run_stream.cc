@@ -204,6 +204,11 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
             continue;
         }
         if (frame->type == FrameType::refused) {
+            // The cancel went to a node that had refused already: no other one must begin.
+            if (!cancel_reason_.ok()) {
+                settle(cancel_reason_);
+                co_return cancel_reason_;
+            }
             refusals_++;
             candidate_++;
             bool no_wait = true;

@@ -1,8 +1,10 @@
 """Long results and impatient clients: flat memory, work that stops when nobody wants it, cancels at every stage."""
 
+import random
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -159,3 +161,43 @@ def test_a_hundred_cancels_leave_nothing_behind(pool):
     for process in (pool.gateway_process(), pool.node_process(0), pool.node_process(1)):
         # Idle result links are kept: at most eight a node.
         wait_until(lambda process=process: process.num_fds() <= before[process.pid] + 20, 10, f"descriptors of {process.pid} are back")
+
+
+def cancel_until_over(connection):
+    """One that comes before the statement does nothing, so it is said again."""
+    while True:
+        connection.cancel()
+        try:
+            return expect_cancel(connection)
+        except TimeoutError:
+            pass
+
+
+def test_cancels_and_disconnects_while_the_nodes_are_full_leave_nothing_running(pool):
+    """A statement that one node has refused and the next one has not got yet is as cancelled as any other."""
+    endless, over = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b", time.monotonic() + 12
+
+    def client(number):
+        chance = random.Random(number)
+        while time.monotonic() < over:
+            with wire.Connection(pool) as connection:
+                connection.send(b"Q", endless.encode() + b"\0")
+                # Anywhere between routing and running.
+                connection.socket.settimeout(0.001 + chance.random() * 0.1)
+                with pytest.raises(TimeoutError):
+                    connection.receive()
+                connection.socket.settimeout(10)
+                if number % 2:
+                    cancel_until_over(connection)
+                else:
+                    connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+    with ThreadPoolExecutor(6) as clients:
+        for done in [clients.submit(client, number) for number in range(6)]:
+            done.result()
+
+    def idle():
+        nodes = pool.online_nodes()
+        return len(nodes) == pool.node_count and not any(node["granted_bytes"] or node["waiting"] for node in nodes)
+
+    wait_until(idle, 15, "the nodes have nothing to do")
