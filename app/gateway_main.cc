@@ -16,6 +16,7 @@
 #include "front/http/http_front.h"
 #include "front/pg/listener.h"
 #include "meta/store.h"
+#include "net/loop.h"
 #include "obs/log.h"
 #include "obs/metrics.h"
 #include "service/gateway_service.h"
@@ -99,7 +100,7 @@ Status run_gateway(const config::Settings &settings) {
     const SystemClock clock;
     const auto log = obs::make_log("gateway", settings.log_file, obs::parse_level(settings.log_level));
     const auto metrics = obs::Metrics::make();
-    asio::io_context loop(1);
+    net::Loop loop;
     const LakeLocation lake = lake_of(settings);
     ROOST_ASSIGN_OR_RETURN(const auto store, meta::Store::open(settings.meta.to_string()));
     ROOST_RETURN_IF_ERROR(seed_meta(*store, settings, lake, clock));
@@ -114,13 +115,15 @@ Status run_gateway(const config::Settings &settings) {
     cluster::GatewayHub hub(hub_options(settings, std::move(join_token)), clock, *log, loop);
     service::GatewayService service(std::make_unique<service::Core>(hub, *store, std::move(policy), *metrics, *log,
                                                                     clock, loop, service_limits(settings)));
-    ROOST_RETURN_IF_ERROR(service.start({lake}));
-    ROOST_RETURN_IF_ERROR(hub.listen());
     http::ApiOptions api;
     api.version = std::string(deps::kRoostVersion);
     http::HttpFront http(loop, service, clock, *log, api);
-    ROOST_RETURN_IF_ERROR(http.listen(settings.http.to_string()));
     pg::Listener pg(loop, service, clock, *log, pg_options(settings));
+    // What a second signal, or an error below, leaves half done is taken apart while all that it uses is there.
+    const net::LoopEnd end(loop);
+    ROOST_RETURN_IF_ERROR(service.start({lake}));
+    ROOST_RETURN_IF_ERROR(hub.listen());
+    ROOST_RETURN_IF_ERROR(http.listen(settings.http.to_string()));
     ROOST_RETURN_IF_ERROR(pg.listen());
     ROOST_RETURN_IF_ERROR(report_endpoints({http.endpoint(), pg.endpoint(), hub.endpoints().front().to_string()}));
     log->info("gateway_started", {{"version", deps::kRoostVersion}, {"http", http.endpoint()}, {"pg", pg.endpoint()}});
@@ -135,6 +138,7 @@ Status run_gateway(const config::Settings &settings) {
         });
     });
     loop.run();
+    loop.end();
     log->info("gateway_stopped");
     return store->flush();
 }

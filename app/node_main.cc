@@ -14,6 +14,7 @@
 #include "config/machine.h"
 #include "deps/version.h"
 #include "engine/engine.h"
+#include "net/loop.h"
 #include "obs/log.h"
 
 namespace roost::app {
@@ -87,7 +88,7 @@ Status run_node(const config::Settings &settings) {
     hello.memory_bytes = memory_bytes;
     hello.budget_bytes = budget_bytes;
 
-    asio::io_context loop(1);
+    net::Loop loop;
     cluster::NodeAgent agent(std::move(agent_options), *engine, clock, *log, loop);
     agent.run();
     log->info("node_started", {{"node_id", identity.id},
@@ -105,6 +106,9 @@ Status run_node(const config::Settings &settings) {
         });
     });
     loop.run();
+    // In this order: workers post to the loop, and its coroutines use the agent.
+    agent.stop();
+    loop.end();
     log->info("node_stopped");
     return Status();
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -204,7 +205,7 @@ net::Task<void> GatewayHub::handshake(net::StreamSocket accepted) {
     const auto shared = std::make_shared<net::StreamSocket>(std::move(accepted));
     net::StreamSocket &socket = *shared;
     // A peer that says nothing is cut off by closing its socket, which ends the read.
-    asio::steady_timer limit(loop_, std::chrono::seconds(10));
+    asio::steady_timer limit(loop_, std::chrono::milliseconds(options_.handshake_max_ms));
     limit.async_wait([shared](const boost::system::error_code &ec) {
         boost::system::error_code ignored;  // closing: nothing to do about a failure
         if (!ec) shared->close(ignored);
@@ -234,19 +235,48 @@ net::Task<void> GatewayHub::handshake(net::StreamSocket accepted) {
     }
 }
 
-net::Task<void> GatewayHub::serve_control(std::shared_ptr<FrameLink> link, Uuid node_id) {
+namespace {
+
+net::Task<Result<Hello>> read_hello(std::shared_ptr<FrameLink> link, Uuid node_id, uint32_t max_ms) {
+    asio::steady_timer limit(link->executor(), std::chrono::milliseconds(max_ms));
+    limit.async_wait([link](const boost::system::error_code &ec) {
+        if (!ec) link->close();
+    });
     auto first = co_await link->read();
-    if (!first.ok()) co_return;
-    auto hello = first->type == FrameType::hello ? decode_hello(first->payload)
-                                                 : Result<Hello>(Status(Code::data_loss, "expected hello"));
-    if (!hello.ok() || hello->node != node_id) {
-        log_.warn("hello_refused",
-                  {{"node_id", node_id}, {"error", hello.ok() ? "another node's hello" : hello.status().message()}});
+    limit.cancel();
+    if (!first.ok()) co_return first.status();
+    if (first->type != FrameType::hello) co_return Status(Code::data_loss, "the link does not begin with a hello");
+    auto hello = decode_hello(first->payload);
+    if (hello.ok() && hello->node != node_id) {
+        co_return Status(Code::data_loss, "the hello is that of node " + hello->node.to_string());
+    }
+    co_return hello;
+}
+
+}  // namespace
+
+// The same identity again. Mostly its earlier link is dead and just has not noticed; but a copy of a node's directory
+// that runs elsewhere, or an earlier run of the node, must not take the place of the one that answers.
+Status GatewayHub::replaces(const Member &old, const Hello &hello) const {
+    if (hello.incarnation > old.hello.incarnation) return Status();
+    const bool same_run = hello.incarnation == old.hello.incarnation && hello.pid == old.hello.pid;
+    const int64_t silent_us = clock_.monotonic_us() - old.last_seen_us;
+    if (same_run || silent_us > 2 * int64_t{options_.heartbeat_ms} * 1000) return Status();
+    return Status(Code::already_exists, "a node of this identity is connected: pid " + std::to_string(old.hello.pid) +
+                                            ", directory " + old.hello.dir);
+}
+
+net::Task<void> GatewayHub::serve_control(std::shared_ptr<FrameLink> link, Uuid node_id) {
+    auto hello = co_await read_hello(link, node_id, options_.handshake_max_ms);
+    Status refused = hello.status();
+    const auto old = nodes_.find(node_id);
+    if (refused.ok() && old != nodes_.end()) refused = replaces(members_[node_id], *hello);
+    if (!refused.ok() || stopping_) {
+        log_.warn("hello_refused", {{"node_id", node_id}, {"error", refused.message()}});
         link->close();
         co_return;
     }
-    if (const auto old = nodes_.find(node_id); old != nodes_.end()) {
-        // The same identity again: its earlier link is dead and just has not noticed.
+    if (old != nodes_.end()) {
         lose(*old->second, Status(Code::unavailable, "the node connected anew").with_retryable(true));
     }
     auto node = std::make_shared<Node>();
@@ -331,7 +361,7 @@ net::Task<void> GatewayHub::serve_results(std::shared_ptr<FrameLink> link, Uuid 
 net::Task<void> GatewayHub::drain_stream(StatePtr state) {
     const auto link = state->link;
     if (!link) co_return;
-    asio::steady_timer limit(loop_, std::chrono::seconds(5));
+    asio::steady_timer limit(loop_, std::chrono::milliseconds(options_.drain_max_ms));
     limit.async_wait([link](const boost::system::error_code &ec) {
         if (!ec) link->close();
     });
@@ -398,8 +428,9 @@ void GatewayHub::lose(Node &node, const Status &why) {
 
 net::Task<void> GatewayHub::watch_heartbeats() {
     asio::steady_timer timer(loop_);
+    const std::chrono::milliseconds every(std::clamp<uint32_t>(options_.drop_after_ms / 10, 10, 1000));
     while (!stopping_) {
-        timer.expires_after(std::chrono::seconds(1));
+        timer.expires_after(every);
         co_await timer.async_wait(asio::use_awaitable);
         const int64_t limit_us = clock_.monotonic_us() - int64_t{options_.drop_after_ms} * 1000;
         std::vector<std::shared_ptr<Node>> silent;

@@ -24,6 +24,8 @@ struct HubOptions {
     std::string join_token;
     uint32_t heartbeat_ms = 5'000;
     uint32_t drop_after_ms = 30'000;
+    uint32_t handshake_max_ms = 10'000;  // for a peer's request, and again for a node's first word
+    uint32_t drain_max_ms = 5'000;       // for a node to stop sending what nobody wants
     std::string version;
 };
 
@@ -91,6 +93,7 @@ private:
     template <class Protocol>
     net::Task<void> accept_loop(std::shared_ptr<net::asio::basic_socket_acceptor<Protocol>> acceptor);
     net::Task<void> handshake(net::StreamSocket accepted);
+    Status replaces(const Member &old, const Hello &hello) const;
     net::Task<void> serve_control(std::shared_ptr<net::FrameLink> link, Uuid node_id);
     net::Task<void> serve_results(std::shared_ptr<net::FrameLink> link, Uuid node_id);
     net::Task<void> drain_stream(StatePtr state);

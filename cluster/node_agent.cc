@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
@@ -28,7 +29,8 @@ struct NodeAgent::Task {
     Status cancel_reason;
     int64_t deadline_us = 0;  // of execution; 0 before it starts and when there is none
     bool holds_slot = false;
-    uint32_t reported_place = 0;
+    Uuid holder;  // its name in the ledger, once it has asked
+    Progress::Phase reported = Progress::Phase::queued;
     Grant grant;  // set before the task is resumed
 
     // The worker that advances the task; handed over through the agent's mutex.
@@ -69,11 +71,24 @@ NodeAgent::NodeAgent(NodeAgentOptions options, Engine &engine, const Clock &cloc
       all_done_(loop.get_executor()),
       ledger_({options_.hello.budget_bytes, options_.profile}),
       small_pool_("small", options_.small_workers),
-      slot_pool_("slot", slot_workers(options_.profile)) {}
+      slot_pool_("slot", slot_workers(options_.profile)),
+      cancel_pool_("cancel", 1) {}
 
-NodeAgent::~NodeAgent() {
+NodeAgent::~NodeAgent() { stop(); }
+
+void NodeAgent::hang_up() {
+    draining_ = true;
+    if (control_) control_->close();
+    result_links_.close_all();
+}
+
+void NodeAgent::stop() {
+    hang_up();
+    cancel_all(Status(Code::unavailable, "the node is shutting down"));
     small_pool_.stop();
     slot_pool_.stop();
+    cancel_pool_.stop();
+    result_links_.close_all();
 }
 
 void NodeAgent::run() {
@@ -164,26 +179,31 @@ net::Task<void> NodeAgent::heartbeat(std::shared_ptr<FrameLink> control, uint32_
 // Cancels everything and waits until it is rolled back.
 net::Task<void> NodeAgent::abandon_all() {
     clearing_ = true;
-    std::vector<TaskPtr> tasks;
+    cancel_all(Status(Code::unavailable, "the node lost its gateway"));
     std::vector<Uuid> sessions;
-    {
-        MutexLock lock(mutex_);
-        for (const auto &[stream, task] : tasks_) tasks.push_back(task);
-        sessions.assign(sessions_.begin(), sessions_.end());
-        sessions_.clear();
-    }
-    for (const TaskPtr &task : tasks) cancel(task, Status(Code::unavailable, "the node lost its gateway"));
-    tasks.clear();
     for (;;) {
         {
             MutexLock lock(mutex_);
-            if (tasks_.empty()) break;
+            if (tasks_.empty()) {
+                sessions.assign(sessions_.begin(), sessions_.end());
+                sessions_.clear();
+                break;
+            }
         }
         co_await all_done_.wait_for(std::chrono::milliseconds(100));
     }
-    for (const Uuid &session : sessions) engine_.end_session(session);
+    for (const Uuid &session : sessions) end_session(session);
     result_links_.close_all();
     clearing_ = draining_;
+}
+
+void NodeAgent::cancel_all(const Status &reason) {
+    std::vector<TaskPtr> tasks;
+    {
+        MutexLock lock(mutex_);
+        for (const auto &[stream, task] : tasks_) tasks.push_back(task);
+    }
+    for (const TaskPtr &task : tasks) cancel(task, reason);
 }
 
 void NodeAgent::drain(int64_t grace_ms) {
@@ -222,7 +242,7 @@ net::Task<void> NodeAgent::tick() {
                 if (task->deadline_us != 0 && now_us >= task->deadline_us) late.push_back(task);
             }
             for (const Uuid &id : ledger_.expire(now_us)) {
-                if (const auto found = by_id_.find(id); found != by_id_.end()) waited.push_back(found->second);
+                if (const auto found = by_holder_.find(id); found != by_holder_.end()) waited.push_back(found->second);
             }
         }
         for (const TaskPtr &task : late) {
@@ -236,12 +256,13 @@ net::Task<void> NodeAgent::tick() {
                              .with_name("admission_timeout")
                              .with_hint("run it again when fewer large statements run, or raise admission_wait_ms"));
         }
-        if (n % 10 == 0) report_progress();
+        report_progress(n % 10 == 0);
         if (n % 1200 == 0) small_pool_.push([this] { engine_.sweep_results(); });
     }
 }
 
-void NodeAgent::report_progress() {
+// All that run or wait, or those for whom that has changed.
+void NodeAgent::report_progress(bool all) {
     std::vector<std::pair<TaskPtr, Progress>> reports;
     {
         MutexLock lock(mutex_);
@@ -249,13 +270,15 @@ void NodeAgent::report_progress() {
             Progress progress;
             if (task->phase == Phase::waiting) {
                 progress.phase = Progress::Phase::waiting;
-                progress.place = ledger_.place(task->spec.id);
+                progress.place = ledger_.place(task->holder);
             } else if (task->started) {
                 progress.phase = Progress::Phase::running;
-                if (task->execution) progress.percent = task->execution->progress();
             } else {
                 continue;
             }
+            if (!all && task->reported == progress.phase) continue;
+            task->reported = progress.phase;
+            if (task->started && task->execution) progress.percent = task->execution->progress();
             reports.emplace_back(task, progress);
         }
     }
@@ -275,24 +298,16 @@ void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame f
         case FrameType::open_arrow:
             on_read(control, std::move(frame));
             return;
-        case FrameType::cancel: {
-            auto message = decode_cancel(frame.payload);
-            TaskPtr task;
-            {
-                MutexLock lock(mutex_);
-                if (const auto found = tasks_.find(frame.stream); found != tasks_.end()) task = found->second;
-            }
-            // A cancel that crosses the end of its statement finds nothing; that is fine.
-            if (task && message.ok()) cancel(task, message->reason);
+        case FrameType::cancel:
+            on_cancel(frame);
             return;
-        }
         case FrameType::end_session: {
             if (auto id = decode_id(frame.payload); id.ok()) {
                 {
                     MutexLock lock(mutex_);
                     sessions_.erase(*id);
                 }
-                small_pool_.push([this, session = *id] { engine_.end_session(session); });
+                small_pool_.push([this, session = *id] { end_session(session); });
             }
             return;
         }
@@ -326,8 +341,11 @@ void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Fram
         MutexLock lock(mutex_);
         full = draining_ || tasks_.size() >= options_.queue_max + options_.small_workers;
         if (!full) {
-            tasks_.emplace(task->stream, task);
-            by_id_.emplace(task->spec.id, task);
+            if (!tasks_.emplace(task->stream, task).second) {
+                log_.error("stream_in_use", {{"statement_id", task->spec.id}});
+                control->close();  // nothing that comes over this link can be told apart any more
+                return;
+            }
             if (task->spec.transaction == TransactionAction::in_session) sessions_.insert(task->spec.session);
         }
     }
@@ -347,62 +365,6 @@ void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Fram
     enqueue(task);
 }
 
-void NodeAgent::on_read(const std::shared_ptr<FrameLink> &control, net::Frame frame) {
-    // Pages and Arrow streams of stored results: short work, not admitted; an Arrow stream goes at its reader's pace by
-    // parking its job, not its thread.
-    struct Read {
-        std::unique_ptr<StoredResultReader> reader;
-        ResultOutput out;
-        uint64_t rows = 0;
-    };
-    small_pool_.push([this, control, frame = std::move(frame)] {
-        auto read = std::make_shared<Read>(Read{nullptr, ResultOutput(control, result_links_, frame.stream)});
-        Completion done;
-        if (frame.type == FrameType::read_page) {
-            auto request = decode_read_page(frame.payload);
-            auto page = request.ok() ? engine_.read_page(request->statement, request->offset_rows, request->limit_rows)
-                                     : Result<std::string>(request.status());
-            if (page.ok()) {
-                read->out.rows(0, std::move(*page));
-            } else {
-                done.status = page.status();
-            }
-            (void)read->out.end(done);
-            return;
-        }
-        auto id = decode_id(frame.payload);
-        auto reader = id.ok() ? engine_.open_arrow(*id) : Result<std::unique_ptr<StoredResultReader>>(id.status());
-        if (!reader.ok()) {
-            done.status = reader.status();
-            (void)read->out.end(done);
-            return;
-        }
-        read->reader = std::move(*reader);
-        auto go = std::make_shared<std::function<void()>>();
-        *go = [this, read, go] {
-            for (;;) {
-                auto more = read->reader->step(read->out);
-                if (!more.ok() || !*more || !read->out.broken().ok()) {
-                    Completion end;
-                    end.status = more.ok() ? read->out.broken() : more.status();
-                    (void)read->out.end(end);
-                    *go = nullptr;  // breaks the cycle
-                    return;
-                }
-                if (read->out.park([this, go] {
-                        small_pool_.push([go] {
-                            auto job = *go;
-                            if (job) job();
-                        });
-                    }))
-                    return;
-            }
-        };
-        auto job = *go;
-        job();
-    });
-}
-
 void NodeAgent::enqueue(const TaskPtr &task) {
     WorkerPool &pool = task->grant.lane == Grant::Lane::slot || task->holds_slot ? slot_pool_ : small_pool_;
     pool.push([this, task] { advance(task); });
@@ -410,23 +372,21 @@ void NodeAgent::enqueue(const TaskPtr &task) {
 
 void NodeAgent::cancel(const TaskPtr &task, Status reason) {
     std::shared_ptr<Execution> execution;
-    bool resume = false;
+    bool idle = false;
     {
         MutexLock lock(mutex_);
-        if (!task->cancel_reason.ok()) return;
+        if (!task->cancel_reason.ok() || task->phase == Phase::ended) return;
         task->cancel_reason = reason;
         task->deadline_us = 0;
         execution = task->execution;
-        if (task->phase == Phase::waiting) {
-            ledger_.abandon(task->spec.id);  // false when the ledger itself expired it
-            resume = true;
-        } else if (task->phase == Phase::parked) {
-            resume = true;
-        }
-        if (resume) task->phase = Phase::queued;
+        if (task->phase == Phase::waiting) ledger_.abandon(task->holder);  // false when the ledger itself expired it
+        // Nobody is at it: it ends on a thread that is not busy with other statements. Whoever has it in his queue
+        // finds it taken.
+        idle = task->phase != Phase::running;
+        if (idle) task->phase = Phase::queued;
     }
     if (execution) execution->cancel(std::move(reason));
-    if (resume) enqueue(task);
+    if (idle) cancel_pool_.push([this, task] { advance(task); });
 }
 
 Status NodeAgent::cancel_reason(const TaskPtr &task) {
@@ -437,6 +397,7 @@ Status NodeAgent::cancel_reason(const TaskPtr &task) {
 void NodeAgent::advance(const TaskPtr &task) {
     {
         MutexLock lock(mutex_);
+        if (task->phase != Phase::queued) return;  // another thread has taken it
         task->phase = Phase::running;
     }
     const int64_t now_us = clock_.monotonic_us();
@@ -506,21 +467,39 @@ bool NodeAgent::do_plan(const TaskPtr &task) {
     return true;
 }
 
+// Always hands the task on or ends it: false.
 bool NodeAgent::do_admit(const TaskPtr &task) {
+    using Kind = admission::Ledger::Answer::Kind;
     const int64_t now_us = clock_.monotonic_us();
     task->stage = Stage::start;
     task->stage_since_us = now_us;
+    const bool keeps = keeps_slot(*task);
+    const Uuid holder = keeps ? task->spec.session : Uuid::make();
     admission::Ledger::Answer answer;
+    bool has_slot = false;
+    Status refusal = Status(Code::resource_exhausted, "it would wait for memory").with_name("would_wait");
     {
         MutexLock lock(mutex_);
         task->deadline_us = 0;  // the wait for memory is not counted
-        if (task->cancel_reason.ok()) {
-            answer = ledger_.request(task->spec.id, task->spec.no_wait, now_us,
-                                     now_us + task->spec.admission_wait_ms * 1000);
+        const auto held = session_slots_.find(holder);
+        if (!task->cancel_reason.ok()) {
+            // ends below
+        } else if (held != session_slots_.end()) {
+            task->grant = held->second;
+            task->holds_slot = has_slot = true;
+            task->phase = Phase::queued;
+        } else if (by_holder_.emplace(holder, task).second) {
+            task->holder = holder;
+            answer = ledger_.request(holder, task->spec.no_wait, now_us, now_us + task->spec.admission_wait_ms * 1000);
+            if (answer.kind == Kind::waiting) task->phase = Phase::waiting;
+        } else {
+            refusal = Status(Code::failed_precondition, "another statement of this session waits for memory");
         }
-        if (answer.kind == admission::Ledger::Answer::Kind::waiting) task->phase = Phase::waiting;
     }
-    using Kind = admission::Ledger::Answer::Kind;
+    if (has_slot) {
+        enqueue(task);
+        return false;
+    }
     if (answer.kind == Kind::granted) {
         resume_granted({answer.grant});
         return false;  // goes on in the slot pool
@@ -530,7 +509,7 @@ bool NodeAgent::do_admit(const TaskPtr &task) {
         finish(task, reason);
         return false;
     }
-    finish(task, Status(Code::resource_exhausted, "it would wait for memory").with_name("would_wait"));
+    finish(task, std::move(refusal));
     return false;
 }
 
@@ -539,12 +518,13 @@ void NodeAgent::resume_granted(const std::vector<admission::SlotGrant> &grants) 
     {
         MutexLock lock(mutex_);
         for (const admission::SlotGrant &grant : grants) {
-            const auto found = by_id_.find(grant.statement);
-            if (found == by_id_.end()) continue;
+            const auto found = by_holder_.find(grant.statement);
+            if (found == by_holder_.end()) continue;
             Task &task = *found->second;
             const bool pinned = task.spec.transaction != TransactionAction::autocommit;
             task.grant = {pinned ? Grant::Lane::pinned : Grant::Lane::slot, grant.slot, grant.bytes};
             task.holds_slot = true;
+            if (keeps_slot(task)) session_slots_[grant.statement] = task.grant;
             task.timings.admission_us = grant.waited_us;
             task.phase = Phase::queued;
             resumed.push_back(found->second);
@@ -629,7 +609,7 @@ bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
         task->started = false;
     }
     task->stage = Stage::admit;
-    (void)do_admit(task);  // always hands the task on or ends it
+    (void)do_admit(task);
     return true;
 }
 
@@ -651,12 +631,16 @@ void NodeAgent::finish(const TaskPtr &task, Status status) {
     if (task->started) completion.timings.execute_us = now_us - task->stage_since_us;
     completion.granted_bytes = task->grant.bytes;
     completion.ran_large = task->holds_slot;
+    std::shared_ptr<Execution> execution;
+    {
+        MutexLock lock(mutex_);
+        execution = std::move(task->execution);
+    }
+    execution.reset();  // what it still held is back before it is lent again
     std::vector<admission::SlotGrant> next;
     {
         MutexLock lock(mutex_);
-        if (task->holds_slot) next = ledger_.release(task->spec.id, clock_.monotonic_us());
-        tasks_.erase(task->stream);
-        by_id_.erase(task->spec.id);
+        next = release(*task);
     }
     resume_granted(next);
     if (would_wait) {
@@ -673,6 +657,49 @@ void NodeAgent::finish(const TaskPtr &task, Status status) {
                             {"execute_us", completion.timings.execute_us},
                             {"granted_bytes", completion.granted_bytes}});
     if (clearing_) net::asio::post(loop_, [this] { all_done_.notify(); });
+}
+
+bool NodeAgent::keeps_slot(const Task &task) const {
+    return task.spec.internal && task.spec.transaction == TransactionAction::in_session;
+}
+
+// The task is out of the tables; what waited for what it held.
+std::vector<admission::SlotGrant> NodeAgent::release(Task &task) {
+    task.phase = Phase::ended;
+    tasks_.erase(task.stream);
+    if (const auto found = by_holder_.find(task.holder); found != by_holder_.end() && found->second.get() == &task) {
+        by_holder_.erase(found);
+    }
+    const TransactionAction action = task.spec.transaction;
+    const bool ends = action == TransactionAction::commit || action == TransactionAction::rollback;
+    if (ends || (keeps_slot(task) && ending_sessions_.contains(task.spec.session))) {
+        return release_session(task.spec.session);
+    }
+    if (!task.holds_slot || keeps_slot(task)) return {};
+    return ledger_.release(task.holder, clock_.monotonic_us());
+}
+
+std::vector<admission::SlotGrant> NodeAgent::release_session(const Uuid &session) {
+    ending_sessions_.erase(session);
+    if (session_slots_.erase(session) == 0) return {};
+    return ledger_.release(session, clock_.monotonic_us());
+}
+
+void NodeAgent::end_session(const Uuid &session) {
+    engine_.end_session(session);
+    std::vector<admission::SlotGrant> next;
+    {
+        MutexLock lock(mutex_);
+        if (!session_slots_.contains(session)) return;
+        const bool busy = std::any_of(tasks_.begin(), tasks_.end(),
+                                      [&](const auto &entry) { return entry.second->spec.session == session; });
+        if (busy) {
+            ending_sessions_.insert(session);  // its memory is back when that statement has ended
+        } else {
+            next = release_session(session);
+        }
+    }
+    resume_granted(next);
 }
 
 }  // namespace roost::cluster

@@ -43,12 +43,18 @@ public:
     void run();
     // Takes nothing new; cancels what still runs after `grace_ms`; then stops the loop.
     void drain(int64_t grace_ms);
+    // Closes the links: the gateway takes the node for lost, and tries its reads elsewhere.
+    void hang_up();
+    // Hangs up, cancels everything and ends the workers. Called when the loop runs no more, before it is ended.
+    void stop();
 
 private:
-    enum class Phase : uint8_t { queued, running, waiting, parked };
+    enum class Phase : uint8_t { queued, running, waiting, parked, ended };
     enum class Stage : uint8_t { plan, admit, start, step };
     struct Task;
     using TaskPtr = std::shared_ptr<Task>;
+    struct Read;
+    using ReadPtr = std::shared_ptr<Read>;
 
     // Loop.
     net::Task<void> stay_connected();
@@ -60,7 +66,8 @@ private:
     void on_frame(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
     void on_dispatch(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
     void on_read(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
-    void report_progress();
+    void on_cancel(const net::Frame &frame);
+    void report_progress(bool all);
     Result<std::shared_ptr<net::FrameLink>> dial(bool result_link);
 
     // Workers.
@@ -74,11 +81,19 @@ private:
     void finish(const TaskPtr &task, Status status);
     bool park(const TaskPtr &task);
     Status cancel_reason(const TaskPtr &task);
+    void end_session(const Uuid &session);
+    void read(const ReadPtr &read);
+    void advance_read(const ReadPtr &read);
+    void end_read(const ReadPtr &read, Status status);
 
     // Any thread.
     void cancel(const TaskPtr &task, Status reason);
+    void cancel_all(const Status &reason);
     void enqueue(const TaskPtr &task);
     void resume_granted(const std::vector<admission::SlotGrant> &grants);
+    bool keeps_slot(const Task &task) const;
+    std::vector<admission::SlotGrant> release_session(const Uuid &session) ROOST_REQUIRES(mutex_);
+    std::vector<admission::SlotGrant> release(Task &task) ROOST_REQUIRES(mutex_);
 
     NodeAgentOptions options_;
     Engine &engine_;
@@ -93,12 +108,18 @@ private:
 
     Mutex mutex_;
     std::unordered_map<uint64_t, TaskPtr> tasks_ ROOST_GUARDED_BY(mutex_);
-    std::unordered_map<Uuid, TaskPtr> by_id_ ROOST_GUARDED_BY(mutex_);  // for release() → resume
+    std::unordered_map<uint64_t, ReadPtr> reads_ ROOST_GUARDED_BY(mutex_);
+    std::unordered_map<Uuid, TaskPtr> by_holder_ ROOST_GUARDED_BY(mutex_);  // those that asked the ledger
     std::unordered_set<Uuid> sessions_ ROOST_GUARDED_BY(mutex_);
+    // An import reads staged files in an instance of its own, which lives as long as its transaction and holds the slot
+    // of its first statement until then.
+    std::unordered_map<Uuid, Grant> session_slots_ ROOST_GUARDED_BY(mutex_);
+    std::unordered_set<Uuid> ending_sessions_ ROOST_GUARDED_BY(mutex_);  // hold a slot; a last statement still runs
     admission::Ledger ledger_ ROOST_GUARDED_BY(mutex_);
 
     WorkerPool small_pool_;
     WorkerPool slot_pool_;
+    WorkerPool cancel_pool_;  // ends what was cancelled, when the others are busy
 };
 
 }  // namespace roost::cluster

@@ -1,5 +1,5 @@
 // What the parts of the service share: the pool, the stores, the limits, and the statements that run now. Owned by
-// GatewayService; loop thread only, except `blocking`, whose work runs on a thread of its own.
+// GatewayService; loop thread only, except `blocking` and `parsing`, whose work runs on threads of their own.
 #pragma once
 
 #include <boost/asio/co_spawn.hpp>
@@ -22,6 +22,7 @@
 #include "service/session.h"
 #include "service/shape_memory.h"
 #include "service/write_leases.h"
+#include "sql/statement_cache.h"
 
 namespace roost::service {
 
@@ -31,8 +32,12 @@ struct ServiceLimits {
     int64_t statement_timeout_ms = 600'000;
     int64_t admission_wait_ms = 300'000;
     int64_t idle_transaction_timeout_ms = 60'000;
+    int64_t cancel_max_ms = 5'000;  // a node that does not end a cancelled statement in this time is not waited for
     int64_t history_retention_ms = 7LL * 86'400'000;
     uint32_t sql_text_max_bytes = 16 * 1024 * 1024;
+    // Longer texts are parsed on a thread of their own. A kilobyte takes some 70 µs (sql/README.md), so the loop is
+    // held up for half a millisecond at most; the trip to the thread costs a tenth of that.
+    size_t parse_inline_max_bytes = 8 * 1024;
     size_t stored_entries_max = 5'000;  // finished HTTP statements whose state is kept in memory
 };
 
@@ -47,6 +52,7 @@ struct Core {
           clock(c),
           loop(lp),
           limits(lim),
+          statements({}, sql::ParseLimits{.text_max_bytes = lim.sql_text_max_bytes}),
           leases(std::make_shared<WriteLeases>(lp.get_executor(), c)),
           ended(lp.get_executor()) {}
 
@@ -59,22 +65,37 @@ struct Core {
     net::asio::io_context &loop;
     const ServiceLimits limits;
     std::map<std::string, LakeLocation> lakes;  // by catalog name
+    sql::StatementCache statements;             // texts parsed lately; thread-safe
     std::shared_ptr<WriteLeases> leases;
     ShapeMemory shapes;
     std::set<RunStream *> running;
     net::Event ended;  // a statement ended (for draining)
     bool draining = false;
+    // Last: they end before what their work uses.
     net::asio::thread_pool blocking_pool{1};
+    net::asio::thread_pool parse_pool{2};
 
     routing::ClusterSnapshot snapshot() const;
 
-    // Runs `work` on the blocking thread and resumes on the loop.
+    // Runs `work` on the blocking thread and resumes on the loop. The work may outlive a caller that is destroyed
+    // meanwhile, but not the core: what else it uses must be its own.
     template <class F>
     net::Task<std::invoke_result_t<F>> blocking(F work) {
+        return away(blocking_pool, std::move(work));
+    }
+    // The same on one of the parse threads.
+    template <class F>
+    net::Task<std::invoke_result_t<F>> parsing(F work) {
+        return away(parse_pool, std::move(work));
+    }
+
+private:
+    template <class F>
+    static net::Task<std::invoke_result_t<F>> away(net::asio::thread_pool &pool, F work) {
         using T = std::invoke_result_t<F>;
         // Asio wants a result that can be made empty.
         std::optional<T> result = co_await net::asio::co_spawn(
-            blocking_pool, [work = std::move(work)]() -> net::Task<std::optional<T>> { co_return work(); },
+            pool, [work = std::move(work)]() mutable -> net::Task<std::optional<T>> { co_return work(); },
             net::asio::use_awaitable);
         co_return std::move(*result);
     }

@@ -15,6 +15,36 @@ namespace {
 constexpr int64_t kTokenCacheUs = 5'000'000;  // a revoked token is refused after this at the latest
 constexpr size_t kTokenCacheMax = 10'000;
 
+struct Judged {
+    std::vector<sql::Statement> statements;
+    Status status;
+    sql::Kind refused = sql::Kind::empty;  // the statement that the guard refused; empty: none
+};
+
+// The statement that a position in the text lies in.
+sql::Kind kind_at(const std::vector<sql::Statement> &statements, uint32_t position) {
+    sql::Kind kind = sql::Kind::other;
+    for (const sql::Statement &statement : statements) {
+        if (statement.offset < position || kind == sql::Kind::other) kind = statement.kind;
+    }
+    return kind;
+}
+
+// Any thread.
+Judged judge(sql::StatementCache &cache, std::string_view text, sql::Context context, const sql::GuardPolicy &policy) {
+    Judged judged;
+    const auto parsed = cache.parse(text);
+    judged.status = parsed.status();
+    if (!parsed.ok()) return judged;
+    judged.status = sql::check_all((*parsed)->statements, context, policy);
+    if (judged.status.ok()) {
+        judged.statements = (*parsed)->statements;
+    } else {
+        judged.refused = kind_at((*parsed)->statements, judged.status.error().position);
+    }
+    return judged;
+}
+
 }  // namespace
 
 GatewayService::GatewayService(std::unique_ptr<Core> core) : core_(std::move(core)) {}
@@ -98,7 +128,7 @@ net::Task<void> GatewayService::tick() {
         timer.expires_after(std::chrono::milliseconds(200));
         co_await timer.async_wait(asio::use_awaitable);
         for (RunStream *run : core_->running) {
-            if (run->age_us() > 150'000) run->record_start();
+            if (run->age_us() > 150'000) run->record_state();
         }
         if (n % 5 == 0) {
             const int64_t limit_us = core_->clock.monotonic_us() - core_->limits.idle_transaction_timeout_ms * 1000;
@@ -230,23 +260,29 @@ void GatewayService::close_session(const std::shared_ptr<Session> &session) {
 
 // --- run
 
-Result<std::vector<sql::Statement>> GatewayService::parse(std::string_view text, sql::Context context) {
-    sql::ParseLimits limits;
-    limits.text_max_bytes = core_->limits.sql_text_max_bytes;
-    ROOST_ASSIGN_OR_RETURN(auto statements, sql::parse(text, limits));
+net::Task<Result<std::vector<sql::Statement>>> GatewayService::parse(std::string_view text, sql::Context context) {
     sql::GuardPolicy policy;
     for (const auto &[catalog, lake] : core_->lakes) policy.catalogs.push_back(catalog);
-    for (const sql::Statement &statement : statements) {
-        Status verdict = sql::check(statement, context, policy);
-        if (!verdict.ok()) {
-            core_->log.warn("statement_refused",
-                            {{"rule", verdict.error().rule}, {"position", verdict.error().position}});
-            core_->metrics.statement_done(context == sql::Context::oneshot ? "http" : "pg",
-                                          sql::kind_name(statement.kind), "refused");
-            return verdict;
-        }
+    Judged judged;
+    if (text.size() <= core_->limits.parse_inline_max_bytes || text.size() > core_->limits.sql_text_max_bytes) {
+        judged = judge(core_->statements, text, context, policy);
+    } else {
+        judged = co_await core_->parsing(
+            [&cache = core_->statements, text = std::string(text), context, policy = std::move(policy)] {
+                Judged result = judge(cache, text, context, policy);
+                // The tree of a long text is large: nobody needs it any more, and it goes on this thread.
+                for (sql::Statement &statement : result.statements) statement.tree.reset();
+                return result;
+            });
     }
-    return statements;
+    if (judged.status.ok()) co_return std::move(judged.statements);
+    if (judged.refused != sql::Kind::empty) {
+        const Error &refusal = judged.status.error();
+        core_->log.warn("statement_refused", {{"rule", refusal.rule}, {"position", refusal.position}});
+        core_->metrics.statement_done(context == sql::Context::oneshot ? "http" : "pg", sql::kind_name(judged.refused),
+                                      "refused");
+    }
+    co_return judged.status;
 }
 
 Result<std::unique_ptr<RunStream>> GatewayService::make_run(const std::shared_ptr<Session> &session,
@@ -330,7 +366,7 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::begin_transacti
 
 net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction(std::shared_ptr<Session> session,
                                                                                  const sql::Statement &statement,
-                                                                                 bool commit) {
+                                                                                 bool commit, RunOptions options) {
     const bool really_commits = commit && session->transaction == TransactionState::open && session->pinned_node;
     const bool failed = session->transaction == TransactionState::failed;
     if (!really_commits) {
@@ -344,7 +380,7 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction
     spec.writes = session->lease != nullptr;
     spec.timeout_ms = core_->limits.statement_timeout_ms;
     const bool wrote = spec.writes;
-    auto run = std::make_unique<RunStream>(*core_, session, statement, std::move(spec), RunOptions{});
+    auto run = std::make_unique<RunStream>(*core_, session, statement, std::move(spec), std::move(options));
     Status status = co_await run->begin();
     while (status.ok()) {
         auto frame = co_await run->next();
@@ -468,19 +504,21 @@ Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &, s
     return catalogs;
 }
 
-Result<RouteExplanation> GatewayService::explain_route(const Principal &, std::string_view workspace,
-                                                       std::string_view sql) {
-    ROOST_RETURN_IF_ERROR(find_workspace(workspace).status());
-    ROOST_ASSIGN_OR_RETURN(const auto statements, parse(sql, sql::Context::oneshot));
-    if (statements.size() != 1)
-        return Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements.size()));
+net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principal &, std::string_view workspace,
+                                                                  std::string_view sql) {
+    if (Status found = find_workspace(workspace).status(); !found.ok()) co_return found;
+    const auto statements = co_await parse(sql, sql::Context::oneshot);
+    if (!statements.ok()) co_return statements.status();
+    if (statements->size() != 1)
+        co_return Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements->size()));
+    const sql::Statement &statement = statements->front();
     routing::StatementFeatures features;
-    features.reads = statements[0].reads;
-    features.writes = statements[0].writes;
+    features.reads = statement.reads;
+    features.writes = statement.writes;
     const routing::ClusterSnapshot cluster = core_->snapshot();
     const routing::Decision decision = core_->policy->decide(cluster, features);
     RouteExplanation explanation;
-    explanation.kind = sql::kind_name(statements[0].kind);
+    explanation.kind = sql::kind_name(statement.kind);
     explanation.policy = core_->policy->name();
     explanation.reason = decision.reason;
     if (!decision.candidates.empty()) explanation.node = decision.candidates.front().to_string();
@@ -492,7 +530,7 @@ Result<RouteExplanation> GatewayService::explain_route(const Principal &, std::s
                                                   std::to_string(node.weight) + " vCPUs"});
         }
     }
-    return explanation;
+    co_return explanation;
 }
 
 bool GatewayService::ready() const { return !core_->draining && !core_->hub.members().empty(); }

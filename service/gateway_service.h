@@ -30,7 +30,7 @@ public:
     Result<std::shared_ptr<Session>> open_session(const OpenSession &request) override;
     void close_session(const std::shared_ptr<Session> &session) override;
 
-    Result<std::vector<sql::Statement>> parse(std::string_view text, sql::Context context) override;
+    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context context) override;
     net::Task<Result<std::unique_ptr<ResultStream>>> execute(std::shared_ptr<Session> session,
                                                              ExecuteRequest request) override;
     net::Task<Result<ResultHeader>> describe(std::shared_ptr<Session> session, const sql::Statement &statement,
@@ -48,8 +48,8 @@ public:
     std::vector<NodeInfo> nodes() const override;
     Result<std::vector<meta::Workspace>> workspaces(const Principal &who) override;
     Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) override;
-    Result<RouteExplanation> explain_route(const Principal &who, std::string_view workspace,
-                                           std::string_view sql) override;
+    net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
+                                                      std::string_view sql) override;
     bool ready() const override;
     std::string metrics_text() override;
 
@@ -72,7 +72,7 @@ private:
         Status cancel_reason;
         // The history has its beginning, its end: nothing is acknowledged before that.
         bool start_durable = false, end_durable = false;
-        bool recorded = false;                                     // by its RunStream, or as an import
+        bool ends_recorded = false;  // its end is written by its RunStream, or as an import's
         std::vector<std::pair<std::string, std::string>> renames;  // import: staging paths → the person's own names
     };
     using EntryPtr = std::shared_ptr<Entry>;
@@ -81,12 +81,16 @@ private:
                                                 RunOptions options);
     net::Task<Result<std::unique_ptr<ResultStream>>> begin_transaction(std::shared_ptr<Session> session,
                                                                        const sql::Statement &statement);
+    // `options`: of the statement that commits.
     net::Task<Result<std::unique_ptr<ResultStream>>> end_transaction(std::shared_ptr<Session> session,
-                                                                     const sql::Statement &statement, bool commit);
+                                                                     const sql::Statement &statement, bool commit,
+                                                                     RunOptions options = {});
     Result<std::unique_ptr<ResultStream>> use(const std::shared_ptr<Session> &session, const sql::Statement &statement);
     void forget_transaction(Session &session);
 
-    EntryPtr make_entry(const std::shared_ptr<Session> &session, const std::string &sql, std::string kind);
+    Status check_node(const std::optional<Uuid> &node) const;
+    // Makes the entry and writes its beginning to the history.
+    EntryPtr make_entry(const std::shared_ptr<Session> &session, const std::string &sql, std::string kind, bool writes);
     net::Task<void> run_submitted(EntryPtr entry, std::shared_ptr<Session> session,
                                   std::vector<sql::Statement> statements, SubmitRequest request);
     net::Task<Status> run_one(EntryPtr entry, std::shared_ptr<Session> session, ExecuteRequest request,

@@ -102,8 +102,7 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
     if (!session.ok()) co_return session.status();
     const std::string text = "IMPORT " + std::to_string(request.files.size()) + " files INTO " +
                              quote_identifier(request.schema) + "." + quote_identifier(request.table);
-    const EntryPtr entry = make_entry(*session, text, "import");
-    entry->info.record.writes = true;
+    const EntryPtr entry = make_entry(*session, text, "import", true);
     for (const ImportRequest::File &file : request.files) {
         auto path = staging_path(request.principal, request.import_id, file.name);
         if (!path.ok()) continue;
@@ -112,15 +111,12 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
         const auto &[catalog, lake] = *core_->lakes.begin();
         entry->renames.emplace_back(catalog + ":staging" + path->substr(lake.staging_path.size()), file.original);
     }
-    entry->recorded = true;
-    core_->meta.record_statement(entry->info.record, durable_callback(entry, Record::start));
+    entry->ends_recorded = true;
     asio::co_spawn(core_->loop, run_imported(entry, *session, std::move(request)), asio::detached);
     co_return co_await wait_for(entry, wait_ms);
 }
 
 net::Task<void> GatewayService::run_imported(EntryPtr entry, std::shared_ptr<Session> session, ImportRequest request) {
-    entry->info.record.status = meta::StatementStatus::running;
-    entry->info.record.running_us = core_->clock.wall_us();
     uint64_t rows = 0;
     Status status = co_await import_files(entry, session, request, rows);
     if (status.ok()) {
@@ -175,6 +171,7 @@ net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<S
         }
         RunOptions options;
         options.internal = true;
+        options.in_history = false;
         ExecuteRequest execute;
         execute.statement = std::move(statements[i]);
         execute.timeout_ms = 24LL * 3'600'000;
@@ -200,7 +197,13 @@ net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<S
         forget_transaction(*session);
         co_return status;
     }
-    co_return (co_await end_transaction(session, internal_statement("COMMIT", sql::Kind::commit), true)).status();
+    // The commit's mark is the import's id, so that a gateway that is started again finds it.
+    RunOptions options;
+    options.id = entry->info.record.id;
+    options.in_history = false;
+    co_return (
+        co_await end_transaction(session, internal_statement("COMMIT", sql::Kind::commit), true, std::move(options)))
+        .status();
 }
 
 }  // namespace roost::service

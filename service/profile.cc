@@ -54,6 +54,14 @@ std::string command_tag(const sql::Statement &statement, const Completion &compl
     }
 }
 
+std::string error_text(const Status &status) {
+    std::string text = status.message();
+    const Error &error = status.error();
+    if (!error.detail.empty()) text += "\n" + error.detail;
+    if (!error.hint.empty()) text += "\nHINT: " + error.hint;
+    return text;
+}
+
 std::string json_quote(std::string_view text) {
     static constexpr char digits[] = "0123456789abcdef";
     std::string out = "\"";

@@ -13,6 +13,10 @@ namespace roost::service {
 // PostgreSQL's command tag. `rows` counts the grid's rows.
 std::string command_tag(const sql::Statement &statement, const Completion &completion, uint64_t rows);
 
+// What the history and the HTTP front say of a failure: the message, more of it, what to do about it.
+// REQUIRES: !status.ok()
+std::string error_text(const Status &status);
+
 // Where the time went at the gateway, microseconds.
 struct GatewayTimings {
     int64_t parse_us = 0;

@@ -8,9 +8,6 @@ using net::FrameType;
 
 namespace {
 
-// A node that does not end a cancelled statement in this time is not waited for.
-constexpr auto kCancelPatience = std::chrono::seconds(5);
-
 std::string_view metric_status(const Status &status) {
     if (status.ok()) return "done";
     if (status.code() == Code::cancelled) return "cancelled";
@@ -37,6 +34,18 @@ routing::ClusterSnapshot Core::snapshot() const {
     return cluster;
 }
 
+meta::StatementRecord new_record(const Session &session, const std::string &catalog) {
+    meta::StatementRecord record;
+    record.workspace = session.workspace_id;
+    record.workspace_slug = session.workspace;
+    record.user = session.principal.user_id;
+    record.user_name = session.principal.user_name;
+    record.catalog = catalog;
+    record.front = session.front;
+    record.origin = session.origin;
+    return record;
+}
+
 RunStream::RunStream(Core &core, std::shared_ptr<Session> session, sql::Statement statement, StatementSpec spec,
                      RunOptions options)
     : core_(core),
@@ -47,34 +56,28 @@ RunStream::RunStream(Core &core, std::shared_ptr<Session> session, sql::Statemen
       changed_(core.loop.get_executor()) {
     since_us_ = core_.clock.monotonic_us();
     timings_.parse_us = options_.parse_us;
-    spec_.id = options_.id.is_nil() ? Uuid::make() : options_.id;
+    spec_.id = options_.record ? options_.record->id : options_.id.is_nil() ? Uuid::make() : options_.id;
     spec_.format = options_.format;
     spec_.first_page_rows = options_.first_page_rows;
     spec_.internal = options_.internal;
     spec_.admission_wait_ms = core_.limits.admission_wait_ms;
-    shape_ = sql::fingerprint(statement_.text);
+    shape_ = statement_.shape != 0 ? statement_.shape : sql::fingerprint(statement_.text);
     spec_.shape_is_large = core_.shapes.is_large(shape_);
-    record_.id = spec_.id;
-    record_.workspace = session_->workspace_id;
-    record_.workspace_slug = session_->workspace;
-    record_.user = session_->principal.user_id;
-    record_.user_name = session_->principal.user_name;
-    if (session_->front == "pg") record_.session = session_->id;
-    record_.catalog = spec_.settings.catalog;
-    record_.front = session_->front;
-    record_.origin = session_->origin;
-    record_.sql = statement_.text;
-    record_.kind = sql::kind_name(statement_.kind);
-    record_.status = meta::StatementStatus::queued;
-    record_.started_us = core_.clock.wall_us();
-    record_.writes = spec_.writes;
+    if (options_.record) {
+        record_ = std::move(*options_.record);
+        state_recorded_ = true;
+    } else {
+        record_ = new_record(*session_, spec_.settings.catalog);
+        record_.id = spec_.id;
+        if (session_->front == "pg") record_.session = session_->id;
+        record_.sql = statement_.text;
+        record_.kind = sql::kind_name(statement_.kind);
+        record_.started_us = core_.clock.wall_us();
+    }
+    record_.writes = record_.writes || spec_.writes;
     session_->active++;
     core_.running.insert(this);
     core_.metrics.statements_in_flight(static_cast<double>(core_.running.size()));
-    if (options_.record_at_once) {
-        start_recorded_ = true;
-        core_.meta.record_statement(record_, std::move(options_.durable));
-    }
 }
 
 RunStream::~RunStream() {
@@ -89,10 +92,23 @@ RunStream::~RunStream() {
 
 int64_t RunStream::age_us() const { return core_.clock.monotonic_us() - since_us_; }
 
-void RunStream::record_start() {
-    if (start_recorded_ || settled_) return;
-    start_recorded_ = true;
+void RunStream::record_state() {
+    if (state_recorded_ || settled_ || !options_.in_history) return;
+    state_recorded_ = true;
     core_.meta.record_statement(record_, {});
+}
+
+void RunStream::note_progress() {
+    if (remote_->progress().phase == cluster::Progress::Phase::running) note_running();
+    if (progress_callback_) progress_callback_();
+}
+
+// Admitted and begun on its node: the node says so, or has sent something of the result.
+void RunStream::note_running() {
+    if (record_.status != meta::StatementStatus::queued) return;
+    record_.status = meta::StatementStatus::running;
+    record_.running_us = core_.clock.wall_us();
+    state_recorded_ = false;
 }
 
 net::Task<Status> RunStream::begin() {
@@ -138,7 +154,7 @@ Status RunStream::dispatch(std::optional<Uuid> avoid) {
     features.reads = statement_.reads;
     features.writes = statement_.writes;
     features.avoid = avoid;
-    if (!is_autocommit()) features.pinned_node = session_->pinned_node;
+    features.pinned_node = is_autocommit() ? options_.node : session_->pinned_node;
     decision_ = core_.policy->decide(core_.snapshot(), features);
     core_.metrics.routed(decision_.reason);
     candidate_ = 0;
@@ -153,9 +169,9 @@ Status RunStream::send_to_next(bool no_wait) {
         auto remote = core_.hub.open(decision_.candidates[candidate_], FrameType::dispatch, payload);
         if (remote.ok()) {
             remote_ = std::move(*remote);
-            if (progress_callback_) remote_->on_progress(progress_callback_);
+            remote_->on_progress([this] { note_progress(); });
             record_.node = remote_->node();
-            record_.running_us = core_.clock.wall_us();
+            state_recorded_ = false;
             dispatched_us_ = core_.clock.monotonic_us();
             if (spec_.transaction == TransactionAction::in_session && !session_->pinned_node) {
                 session_->pinned_node = remote_->node();
@@ -171,11 +187,6 @@ Status RunStream::send_to_next(bool no_wait) {
     return Status(Code::unavailable, "no node is connected")
         .with_name("no_nodes")
         .with_hint("see `roost nodes`; run the statement again when a node is back");
-}
-
-void RunStream::on_progress(std::function<void()> callback) {
-    progress_callback_ = std::move(callback);
-    if (remote_) remote_->on_progress(progress_callback_);
 }
 
 net::Task<Result<net::Frame>> RunStream::next_frame() {
@@ -271,6 +282,8 @@ Status RunStream::take_header(const net::Frame &frame) {
     ROOST_ASSIGN_OR_RETURN(ResultHeader header, cluster::decode_header(frame.payload));
     header_ = std::move(header);
     record_.has_result = header_->has_grid;
+    note_running();
+    if (progress_callback_) progress_callback_();
     return Status();
 }
 
@@ -349,7 +362,8 @@ void RunStream::cancel(Status reason) {
     changed_.notify();
     if (!remote_) return;
     remote_->cancel(cancel_reason_);
-    cancel_guard_ = std::make_unique<net::asio::steady_timer>(core_.loop, kCancelPatience);
+    cancel_guard_ =
+        std::make_unique<net::asio::steady_timer>(core_.loop, std::chrono::milliseconds(core_.limits.cancel_max_ms));
     cancel_guard_->async_wait([this, alive = std::weak_ptr<bool>(alive_)](const boost::system::error_code &ec) {
         if (ec || alive.expired() || settled_ || !remote_) return;
         core_.log.error("cancel_ignored", {{"statement_id", spec_.id}, {"node_id", remote_->node()}});
@@ -389,11 +403,21 @@ void RunStream::settle_session(const Status &status) {
 
 void RunStream::settle_record(const Status &status) {
     record_.finished_us = core_.clock.wall_us();
+    if (completion_.timings.execute_us > 0) {
+        // As the node saw it: what is heard of it here may be its end.
+        const NodeTimings &t = completion_.timings;
+        const int64_t began_us = dispatched_us_ + t.queued_us + t.plan_us + t.admission_us;
+        const int64_t since_us = std::max<int64_t>(core_.clock.monotonic_us() - began_us, 0);
+        const int64_t running_us = record_.finished_us - since_us;
+        if (record_.running_us == 0 || record_.running_us > running_us) record_.running_us = running_us;
+    } else if (record_.running_us == 0 && status.ok()) {
+        record_.running_us = record_.finished_us;
+    }
     record_.status = status.ok()                        ? meta::StatementStatus::done
                      : status.code() == Code::cancelled ? meta::StatementStatus::cancelled
                                                         : meta::StatementStatus::failed;
     if (!status.ok()) {
-        record_.error = status.message();
+        record_.error = error_text(status);
         record_.error_code = status.name();
         record_.sqlstate = status.sqlstate();
     } else {
@@ -417,7 +441,7 @@ void RunStream::settle_record(const Status &status) {
                        spec_.shape_is_large,
                        &completion_};
     record_.profile = profile_json(facts);
-    core_.meta.record_statement(record_, std::move(options_.end_durable));
+    if (options_.in_history) core_.meta.record_statement(record_, std::move(options_.end_durable));
     core_.metrics.statement_done(session_->front, record_.kind, metric_status(status));
     const NodeTimings &t = completion_.timings;
     core_.metrics.stage("total", seconds(timings_.total_us));

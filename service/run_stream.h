@@ -18,11 +18,16 @@ struct RunOptions {
     ResultFormat format = ResultFormat::pg_rows;
     uint32_t first_page_rows = 0;
     bool internal = false;
-    bool record_at_once = false;              // the history has it before it runs (HTTP)
-    std::function<void(Status)> durable;      // with record_at_once: called on the meta store's thread
-    std::function<void(Status)> end_durable;  // the same for the record of its end
+    std::optional<Uuid> node;  // the one that must run it, when no transaction pins it
+    bool in_history = true;    // false: a part of something that has a record of its own
+    // What the history has of it already; its id is the statement's. Unset: made here, written when it lasts.
+    std::optional<meta::StatementRecord> record;
+    std::function<void(Status)> end_durable;  // called on the meta store's thread when the record of its end is durable
     int64_t parse_us = 0;
 };
+
+// A statement of this session that has just come in, as the history has it.
+meta::StatementRecord new_record(const Session &session, const std::string &catalog);
 
 class RunStream final : public ResultStream {
 public:
@@ -42,10 +47,12 @@ public:
     void cancel(Status reason) override;
 
     const meta::StatementRecord &record() const { return record_; }
+    bool in_history() const { return options_.in_history; }
     const cluster::Progress *progress() const { return remote_ ? &remote_->progress() : nullptr; }
-    void on_progress(std::function<void()> callback);
-    // Writes a start record when it has none yet: for those that run longer than a moment.
-    void record_start();
+    // Called when the node reports progress and when the statement begins to run there.
+    void on_progress(std::function<void()> callback) { progress_callback_ = std::move(callback); }
+    // Brings the history up to date where it is behind: for statements that last longer than a moment.
+    void record_state();
     int64_t age_us() const;
 
 private:
@@ -56,6 +63,8 @@ private:
     net::Task<Status> explain_loss(Status lost);
     Status take_header(const net::Frame &frame);
     Status take_end(const net::Frame &frame);
+    void note_progress();
+    void note_running();
     void settle(Status status);
     void settle_session(const Status &status);
     void settle_record(const Status &status);
@@ -78,8 +87,8 @@ private:
     uint64_t rows_given_ = 0;
     bool begun_ = false;
     bool settled_ = false;
-    bool closed_early_ = false;  // dropped before its end by a reader who wanted no more
-    bool start_recorded_ = false;
+    bool closed_early_ = false;    // dropped before its end by a reader who wanted no more
+    bool state_recorded_ = false;  // the history has record_ as it is
     Status cancel_reason_;
     net::Event changed_;
     std::unique_ptr<net::asio::steady_timer> cancel_guard_;

@@ -46,6 +46,7 @@ struct SubmitRequest {
     int64_t timeout_ms = 600'000;
     int64_t wait_ms = 0;  // hold the answer this long for the statement to finish
     uint32_t first_page_rows = 200;
+    std::optional<Uuid> node;  // the one that must run it; unset: routing decides
     std::string client_name;
 };
 
@@ -109,8 +110,9 @@ public:
     virtual void close_session(const std::shared_ptr<Session> &session) = 0;
 
     // --- run (streaming fronts)
-    // Parses the whole text and lets the guard judge all of it: all statements or an error.
-    virtual Result<std::vector<sql::Statement>> parse(std::string_view text, sql::Context context) = 0;
+    // Parses the whole text and lets the guard judge all of it: all statements or an error. A short text is parsed at
+    // once; a long one on another thread, while the loop goes on.
+    virtual net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context context) = 0;
     // Runs one statement. Engine kinds go to a node; of the session commands it takes begin, commit, rollback and use
     // (the front keeps variables, prepared statements and cursors). Failures of the statement itself come through the
     // stream or as the error here; either way the session's transaction state is right when the front sees it.
@@ -121,6 +123,8 @@ public:
                                                      std::vector<uint32_t> param_oids) = 0;
 
     // --- run and keep (HTTP one-shot)
+    // Errors: not_found (agent_not_found) for a node never seen, invalid_argument (compute_unavailable) for one that is
+    // away.
     virtual net::Task<Result<StatementInfo>> submit(SubmitRequest request) = 0;
     virtual net::Task<Result<StatementInfo>> status(const Principal &who, const Uuid &id, int64_t wait_ms) = 0;
     // failed_precondition while it runs or when it failed; not_found when unknown or its result has expired;
@@ -138,8 +142,8 @@ public:
     virtual std::vector<NodeInfo> nodes() const = 0;
     virtual Result<std::vector<meta::Workspace>> workspaces(const Principal &who) = 0;
     virtual Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) = 0;
-    virtual Result<RouteExplanation> explain_route(const Principal &who, std::string_view workspace,
-                                                   std::string_view sql) = 0;
+    virtual net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
+                                                              std::string_view sql) = 0;
     virtual bool ready() const = 0;  // at least one node answers
     virtual std::string metrics_text() = 0;
 

@@ -1,4 +1,5 @@
 // Statements whose results the node keeps: submit, follow, page, stream as Arrow, cancel, list.
+#include <algorithm>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
@@ -9,28 +10,25 @@ namespace roost::service {
 namespace asio = net::asio;
 
 GatewayService::EntryPtr GatewayService::make_entry(const std::shared_ptr<Session> &session, const std::string &sql,
-                                                    std::string kind) {
+                                                    std::string kind, bool writes) {
     auto entry = std::make_shared<Entry>(core_->loop.get_executor());
     meta::StatementRecord &record = entry->info.record;
+    record = new_record(*session, session->settings.catalog);
     record.id = Uuid::make();
-    record.workspace = session->workspace_id;
-    record.workspace_slug = session->workspace;
-    record.user = session->principal.user_id;
-    record.user_name = session->principal.user_name;
-    record.catalog = session->settings.catalog;
-    record.front = session->front;
-    record.origin = session->origin;
     record.sql = sql;
     record.kind = std::move(kind);
+    record.writes = writes;
     record.started_us = core_->clock.wall_us();
     entries_[record.id] = entry;
+    core_->meta.record_statement(record, durable_callback(entry, Record::start));
     return entry;
 }
 
 std::function<void(Status)> GatewayService::durable_callback(const EntryPtr &entry, Record which) {
-    return [this, weak = std::weak_ptr<Entry>(entry), which](Status status) {
-        asio::post(core_->loop, [this, weak, which, status = std::move(status)] {
-            if (!status.ok()) core_->log.error("history_not_written", {{"error", status.message()}});
+    // The meta store outlives the service, and the loop and the log both.
+    return [loop = &core_->loop, log = &core_->log, weak = std::weak_ptr<Entry>(entry), which](Status status) {
+        asio::post(*loop, [log, weak, which, status = std::move(status)] {
+            if (!status.ok()) log->error("history_not_written", {{"error", status.message()}});
             const EntryPtr found = weak.lock();
             if (!found) return;
             // A history that can't be written is logged, not a reason to refuse work.
@@ -52,8 +50,19 @@ net::Task<StatementInfo> GatewayService::wait_for(EntryPtr entry, int64_t wait_m
     co_return entry->info;
 }
 
+Status GatewayService::check_node(const std::optional<Uuid> &node) const {
+    if (!node || core_->hub.members().contains(*node)) return Status();
+    if (!known_members_.contains(*node)) {
+        return Status(Code::not_found, "there is no node " + node->to_string()).with_name("agent_not_found");
+    }
+    return Status(Code::invalid_argument, "the node " + node->to_string() + " is away")
+        .with_name("compute_unavailable")
+        .with_hint("run the statement again when it is back, or let roost choose a node");
+}
+
 net::Task<Result<StatementInfo>> GatewayService::submit(SubmitRequest request) {
     if (core_->draining) co_return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03");
+    if (Status status = check_node(request.node); !status.ok()) co_return status;
     const int64_t since_us = core_->clock.monotonic_us();
     auto session = open_session({.principal = request.principal,
                                  .workspace = request.workspace,
@@ -62,7 +71,7 @@ net::Task<Result<StatementInfo>> GatewayService::submit(SubmitRequest request) {
                                  .origin = "interactive",
                                  .client_name = request.client_name});
     if (!session.ok()) co_return session.status();
-    auto statements = parse(request.sql, sql::Context::oneshot);
+    auto statements = co_await parse(request.sql, sql::Context::oneshot);
     if (!statements.ok()) {
         close_session(*session);
         co_return statements.status();
@@ -73,12 +82,20 @@ net::Task<Result<StatementInfo>> GatewayService::submit(SubmitRequest request) {
                          "parameters are for a single statement; this text has " + std::to_string(statements->size()));
     }
     const int64_t wait_ms = request.wait_ms;
-    const EntryPtr entry = make_entry(*session, request.sql, std::string(sql::kind_name(statements->back().kind)));
-    entry->info.record.writes = sql::changes_lake(statements->back().kind);
+    const uint32_t first_page_rows = request.first_page_rows;
+    const bool writes =
+        std::ranges::any_of(*statements, [](const auto &statement) { return sql::changes_lake(statement.kind); });
+    const EntryPtr entry =
+        make_entry(*session, request.sql, std::string(sql::kind_name(statements->back().kind)), writes);
     core_->metrics.stage("parse", static_cast<double>(core_->clock.monotonic_us() - since_us) / 1e6);
     asio::co_spawn(core_->loop, run_submitted(entry, *session, std::move(*statements), std::move(request)),
                    asio::detached);
-    co_return co_await wait_for(entry, wait_ms);
+    StatementInfo info = co_await wait_for(entry, wait_ms);
+    if (!info.first_page.empty()) {
+        core_->metrics.bytes_sent("http", info.first_page.size());
+        core_->metrics.rows_sent("http", std::min<uint64_t>(first_page_rows, info.record.row_count.value_or(0)));
+    }
+    co_return info;
 }
 
 net::Task<void> GatewayService::run_submitted(EntryPtr entry, std::shared_ptr<Session> session,
@@ -87,12 +104,12 @@ net::Task<void> GatewayService::run_submitted(EntryPtr entry, std::shared_ptr<Se
     for (size_t i = 0; i < statements.size() && status.ok(); ++i) {
         const bool last = i + 1 == statements.size();
         RunOptions options;
+        options.node = request.node;
+        options.in_history = last;
         if (last) {
-            options.id = entry->info.record.id;
+            options.record = entry->info.record;
             options.format = ResultFormat::stored;
             options.first_page_rows = request.first_page_rows;
-            options.record_at_once = true;
-            options.durable = durable_callback(entry, Record::start);
             options.end_durable = durable_callback(entry, Record::end);
         }
         ExecuteRequest execute;
@@ -115,16 +132,13 @@ net::Task<Status> GatewayService::run_one(EntryPtr entry, std::shared_ptr<Sessio
     }
     auto made = make_run(session, std::move(request), std::move(options));
     if (!made.ok()) co_return made.status();
-    if (last) entry->recorded = true;
+    if (last) entry->ends_recorded = true;
     RunStream &run = **made;
     entry->running = &run;
     watch_progress(entry, run);
     Status status = co_await run.begin();
     if (status.ok()) {
-        entry->info.record.status = meta::StatementStatus::running;
         entry->info.record.node = run.record().node;
-        entry->info.record.running_us = run.record().running_us;
-        entry->changed.notify();
         auto header = co_await run.header();
         status = header.status();
         if (header.ok() && last) entry->info.columns = header->columns;
@@ -136,18 +150,25 @@ net::Task<Status> GatewayService::run_one(EntryPtr entry, std::shared_ptr<Sessio
     }
     entry->running = nullptr;
     if (last) {
-        const std::string sql = std::move(entry->info.record.sql);
         entry->info.record = run.record();
-        entry->info.record.sql = sql;
         if (status.ok()) entry->info.first_page = run.completion().first_page;
     }
     co_return status;
 }
 
 void GatewayService::watch_progress(const EntryPtr &entry, RunStream &run) {
-    run.on_progress([weak = std::weak_ptr<Entry>(entry)] {
+    run.on_progress([this, weak = std::weak_ptr<Entry>(entry)] {
         const EntryPtr found = weak.lock();
         if (!found || !found->running || !found->running->progress()) return;
+        const meta::StatementRecord &of_run = found->running->record();
+        meta::StatementRecord &record = found->info.record;
+        record.node = of_run.node;
+        if (record.status == meta::StatementStatus::queued && of_run.status == meta::StatementStatus::running) {
+            record.status = of_run.status;
+            record.running_us = of_run.running_us;
+            // Of a part only the whole has a record.
+            if (!found->running->in_history()) core_->meta.record_statement(record, {});
+        }
         const cluster::Progress &progress = *found->running->progress();
         found->info.progress = progress.percent;
         found->info.wait.clear();
@@ -167,15 +188,13 @@ void GatewayService::finish_entry(const EntryPtr &entry, const Status &status) {
     if (!status.ok()) {
         record.status =
             status.code() == Code::cancelled ? meta::StatementStatus::cancelled : meta::StatementStatus::failed;
-        record.error = status.message();
-        if (!status.error().hint.empty() && status.code() != Code::cancelled)
-            record.error += "\nHINT: " + status.error().hint;
+        record.error = error_text(status);
         record.error_code = status.name();
         record.sqlstate = status.sqlstate();
         record.has_result = false;
         if (record.finished_us == 0) record.finished_us = core_->clock.wall_us();
-        // Failed before its last statement began: the history has not heard of it.
-        if (!entry->recorded) core_->meta.record_statement(record, durable_callback(entry, Record::end));
+        // Failed before its last statement began.
+        if (!entry->ends_recorded) core_->meta.record_statement(record, durable_callback(entry, Record::end));
     }
     entry->info.wait.clear();
     entry->info.progress = status.ok() ? 100 : -1;
@@ -269,8 +288,8 @@ namespace {
 // A stored result as bytes of an Arrow IPC stream.
 class ArrowStream final : public ResultStream {
 public:
-    ArrowStream(Uuid id, ResultHeader header, std::unique_ptr<cluster::RemoteStream> remote)
-        : id_(id), header_(std::move(header)), remote_(std::move(remote)) {}
+    ArrowStream(Uuid id, ResultHeader header, std::unique_ptr<cluster::RemoteStream> remote, obs::Metrics &metrics)
+        : id_(id), header_(std::move(header)), remote_(std::move(remote)), metrics_(metrics) {}
     const Uuid &id() const override { return id_; }
     net::Task<Result<ResultHeader>> header() override { co_return header_; }
     net::Task<Result<std::optional<RowsFrame>>> next() override {
@@ -279,6 +298,8 @@ public:
             auto frame = co_await remote_->next();
             if (!frame.ok()) co_return frame.status();
             if (frame->type == net::FrameType::rows) {
+                metrics_.bytes_sent("http", frame->payload.size());
+                metrics_.rows_sent("http", frame->rows);
                 co_return std::optional<RowsFrame>(RowsFrame{frame->rows, std::move(frame->payload)});
             }
             if (frame->type != net::FrameType::end) continue;
@@ -299,6 +320,7 @@ private:
     Uuid id_;
     ResultHeader header_;
     std::unique_ptr<cluster::RemoteStream> remote_;
+    obs::Metrics &metrics_;
     Completion completion_;
 };
 
@@ -309,12 +331,12 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::arrow(const Pri
     if (!entry.ok()) co_return entry.status();
     const StatementInfo &info = (*entry)->info;
     ResultHeader header{info.record.has_result, info.columns, {}};
-    if (!header.has_grid) co_return std::make_unique<ArrowStream>(id, std::move(header), nullptr);
+    if (!header.has_grid) co_return std::make_unique<ArrowStream>(id, std::move(header), nullptr, core_->metrics);
     auto remote = core_->hub.open(info.record.node, net::FrameType::open_arrow, cluster::encode_id(id));
     if (!remote.ok()) {
         co_return Status(Code::unavailable, "the node that keeps this result is away").with_name("result_unavailable");
     }
-    co_return std::make_unique<ArrowStream>(id, std::move(header), std::move(*remote));
+    co_return std::make_unique<ArrowStream>(id, std::move(header), std::move(*remote), core_->metrics);
 }
 
 net::Task<Status> GatewayService::cancel(const Principal &who, const Uuid &id) {
@@ -339,7 +361,7 @@ net::Task<Status> GatewayService::cancel(const Principal &who, const Uuid &id) {
 
 net::Task<Result<meta::StatementPage>> GatewayService::list(const Principal &who, meta::StatementFilter filter) {
     if (who.role != "admin") filter.user = who.user_id;
-    for (RunStream *run : core_->running) run->record_start();
+    for (RunStream *run : core_->running) run->record_state();
     co_return co_await core_->blocking([this, filter = std::move(filter)]() -> Result<meta::StatementPage> {
         ROOST_RETURN_IF_ERROR(core_->meta.flush());
         return core_->meta.list_statements(filter);

@@ -73,6 +73,7 @@ struct Statement {
     SessionCommand command;
     std::string tag_object;  // DDL: TABLE, VIEW, SCHEMA …: for the command tag
     bool returning = false;  // DML with RETURNING
+    uint64_t shape = 0;      // fingerprint() of text, where somebody has computed it (StatementCache); else 0
     // The parse tree of `text`, shared by copies, so that check() need not parse again. Null for session commands;
     // prepare and declare hold the tree of their body. check() uses it only while it still belongs to the text.
     std::shared_ptr<const Tree> tree;

@@ -48,7 +48,10 @@ Result<std::shared_ptr<const ParsedText>> StatementCache::parse(std::string_view
     ROOST_ASSIGN_OR_RETURN(parsed->statements, sql::parse(text, parse_limits_));
     parsed->text = std::string(text);
     parsed->fingerprints.reserve(parsed->statements.size());
-    for (const Statement &statement : parsed->statements) parsed->fingerprints.push_back(fingerprint(statement.text));
+    for (Statement &statement : parsed->statements) {
+        statement.shape = fingerprint(statement.text);
+        parsed->fingerprints.push_back(statement.shape);
+    }
     Entry entry = std::move(parsed);
     keep(entry);
     return entry;

@@ -188,11 +188,11 @@ Task<Result<Api::HeldBody>> Api::read_body(net::HttpBody &body, size_t max_bytes
 }
 
 Task<HttpResponse> Api::explain_route(Call &call) {
-    const auto body = co_await read_body(call.body, options_.json_body_max_bytes);
+    auto body = co_await read_body(call.body, options_.json_body_max_bytes);
     if (!body.ok()) co_return error_response(body.status());
-    const auto sql = decode_sql(body->text);
+    const auto sql = co_await decoded(std::move(*body), [](const std::string &json) { return decode_sql(json); });
     if (!sql.ok()) co_return error_response(sql.status());
-    const auto explained = service_.explain_route(call.who, call.args[0], *sql);
+    const auto explained = co_await service_.explain_route(call.who, call.args[0], *sql);
     if (!explained.ok()) co_return error_response(as_oneshot(explained.status()));
     co_return json_response(200, route_object(*explained));
 }

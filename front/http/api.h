@@ -3,13 +3,16 @@
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/clock.h"
 #include "front/http/decode.h"
 #include "front/http/routes.h"
 #include "net/http_message.h"
+#include "net/offload.h"
 #include "service/service.h"
 
 namespace roost::http {
@@ -21,7 +24,8 @@ struct ApiOptions {
     size_t all_bodies_max_bytes = 512 << 20;  // of all bodies being read or decoded at one time
     // SQL text in a page of the history: a thousand statements of 16 MiB each would not fit in memory.
     size_t listed_sql_max_bytes = 16 << 10;
-    size_t upload_piece_bytes = 1 << 20;  // what is gathered before the file thread writes it
+    size_t upload_piece_bytes = 1 << 20;         // what is gathered before the file thread writes it
+    size_t decode_inline_max_bytes = 128 << 10;  // longer bodies are decoded on the file thread: 10 ms a megabyte
     DecodeLimits decode;
 };
 
@@ -76,6 +80,16 @@ private:
         std::shared_ptr<void> held;
     };
     net::Task<Result<HeldBody>> read_body(net::HttpBody &body, size_t max_bytes);
+    // What `decode` makes of the body, which is gone then.
+    template <class Decode>
+    auto decoded(HeldBody body, Decode decode) -> net::Task<std::invoke_result_t<Decode, const std::string &>> {
+        if (body.text.size() <= options_.decode_inline_max_bytes) co_return decode(body.text);
+        auto work = [text = std::move(body.text), decode = std::move(decode)] {
+            return std::optional(decode(text));  // Asio wants a result that can be made empty
+        };
+        auto result = co_await net::run_blocking(files_, std::move(work));
+        co_return std::move(*result);
+    }
     Result<meta::Workspace> find_workspace(const service::Principal &who, std::string_view slug_or_id);
     Response statement_response(const service::StatementInfo &info, uint32_t first_page_rows) const;
 

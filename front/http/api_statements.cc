@@ -60,13 +60,9 @@ HttpResponse Api::statement_response(const service::StatementInfo &info, uint32_
 Task<HttpResponse> Api::submit(Call &call) {
     auto text = co_await read_body(call.body, options_.json_body_max_bytes);
     if (!text.ok()) co_return error_response(text.status());
-    auto body = decode_submit(text->text, options_.decode);
-    *text = {};  // the hold of the statement needs it no more
+    auto body = co_await decoded(
+        std::move(*text), [limits = options_.decode](const std::string &json) { return decode_submit(json, limits); });
     if (!body.ok()) co_return error_response(body.status());
-    if (body->agent &&
-        !std::ranges::any_of(service_.nodes(), [&](const auto &node) { return node.id == *body->agent; })) {
-        co_return error_response(404, "agent_not_found", "There is no node " + body->agent->to_string() + ".");
-    }
     service::SubmitRequest request;
     request.principal = call.who;
     request.workspace = call.args[0];
@@ -76,6 +72,7 @@ Task<HttpResponse> Api::submit(Call &call) {
     request.timeout_ms = body->timeout_ms;
     request.wait_ms = body->wait_ms;
     request.first_page_rows = body->first_page_rows;
+    request.node = body->agent;
     if (const std::string *agent = net::find_header(call.request.headers, "User-Agent")) {
         request.client_name = client_product(*agent);
     }

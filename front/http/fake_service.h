@@ -89,7 +89,9 @@ public:
     Result<std::optional<meta::User>> find_user(std::string_view) override { return unused(); }
     Result<std::shared_ptr<service::Session>> open_session(const service::OpenSession &) override { return unused(); }
     void close_session(const std::shared_ptr<service::Session> &) override {}
-    Result<std::vector<sql::Statement>> parse(std::string_view, sql::Context) override { return unused(); }
+    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view, sql::Context) override {
+        co_return unused();
+    }
     net::Task<Result<std::unique_ptr<service::ResultStream>>> execute(std::shared_ptr<service::Session>,
                                                                       service::ExecuteRequest) override {
         co_return unused();
@@ -103,6 +105,9 @@ public:
         submitted = request;
         if (request.workspace != workspace.slug && request.workspace != workspace.id.to_string()) {
             co_return Status(Code::not_found, "no workspace").with_name("workspace_not_found").with_sqlstate("3D000");
+        }
+        if (request.node && *request.node != node.id) {
+            co_return Status(Code::not_found, "no such node").with_name("agent_not_found");
         }
         if (request.sql == "THROW") throw std::runtime_error("boom");
         if (request.sql == "FORBIDDEN") {
@@ -203,16 +208,16 @@ public:
         catalog.is_default = true;
         return std::vector{catalog};
     }
-    Result<service::RouteExplanation> explain_route(const service::Principal &, std::string_view,
-                                                    std::string_view sql) override {
-        if (sql == "FORBIDDEN") return Status(Code::not_allowed, "no").with_rule("r");
+    net::Task<Result<service::RouteExplanation>> explain_route(const service::Principal &, std::string_view,
+                                                               std::string_view sql) override {
+        if (sql == "FORBIDDEN") co_return Status(Code::not_allowed, "no").with_rule("r");
         service::RouteExplanation route;
         route.kind = "select";
         route.policy = "least_loaded";
         route.reason = "only one";
         route.node = node.name;
         route.candidates.push_back({node.name, 0.5, ""});
-        return route;
+        co_return route;
     }
     bool ready() const override { return is_ready; }
     std::string metrics_text() override { return "roost_up 1\n"; }

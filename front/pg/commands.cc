@@ -297,7 +297,7 @@ net::Task<Result<Connection::Stream>> Connection::run_prepare(const sql::Stateme
         co_return Status(Code::already_exists, "prepared statement \"" + command.name + "\" already exists")
             .with_sqlstate("42P05");
     }
-    Result<sql::Statement> body = parse_one(command.body);
+    Result<sql::Statement> body = co_await parse_one(command.body);
     if (!body.ok()) co_return body.status();
     if (body->kind == sql::Kind::empty || sql::is_session_command(body->kind)) {
         co_return Status(Code::syntax_error, "only a query can be prepared");
@@ -348,7 +348,7 @@ net::Task<Result<Connection::Stream>> Connection::run_declare(const sql::Stateme
     if (portals_.contains(command.name)) {
         co_return Status(Code::already_exists, "cursor \"" + command.name + "\" already exists").with_sqlstate("42P03");
     }
-    Result<sql::Statement> body = parse_one(command.body);
+    Result<sql::Statement> body = co_await parse_one(command.body);
     if (!body.ok()) co_return body.status();
     if (body->kind != sql::Kind::select) co_return Status(Code::syntax_error, "a cursor needs a SELECT");
     auto portal = std::make_shared<Portal>();

@@ -89,6 +89,8 @@ private:
     std::vector<int16_t> row_formats(const sql::Statement &statement, const std::vector<int16_t> &asked) const;
 
     // --- simple.cc
+    // A long text takes a while; a cancel in that time is answered when it is over.
+    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text);
     net::Task<bool> on_query(std::string_view body);
     net::Task<Status> run_all(const std::vector<sql::Statement> &statements);
     net::Task<Status> run_simple(const std::vector<sql::Statement> &statements, size_t index);
@@ -141,7 +143,7 @@ private:
     Result<Stream> run_fetch(const sql::Statement &statement);
     Result<Stream> run_close(const sql::SessionCommand &command);
     net::Task<Status> describe_command(Prepared &prepared);
-    Result<sql::Statement> parse_one(std::string_view text) const;
+    net::Task<Result<sql::Statement>> parse_one(std::string_view text);
     // SHOW of a name that is neither a variable nor a table: for a client of PostgreSQL it is an unknown variable.
     static Status explain_show(const sql::Statement &statement, Status status);
 

@@ -135,7 +135,7 @@ net::Task<Status> Connection::add_prepared(const ParseMessage &message) {
     if (statements_.size() >= kPreparedMax) {
         co_return Status(Code::resource_exhausted, "too many prepared statements").with_sqlstate("54000");
     }
-    Result<sql::Statement> statement = parse_one(message.query);
+    Result<sql::Statement> statement = co_await parse_one(message.query);
     if (!statement.ok()) co_return statement.status();
     Status status = check_not_failed(*statement);
     if (!status.ok()) co_return status;
@@ -145,7 +145,7 @@ net::Task<Status> Connection::add_prepared(const ParseMessage &message) {
     prepared->declared_oids = message.param_oids;
     prepared->statement = std::move(statement).value();
     if (prepared->statement.kind == sql::Kind::declare) {
-        const Result<sql::Statement> body = parse_one(prepared->statement.command.body);
+        const Result<sql::Statement> body = co_await parse_one(prepared->statement.command.body);
         if (!body.ok()) co_return body.status();
         prepared->param_count = std::max<size_t>(prepared->param_count, body->param_count);
     }
@@ -155,14 +155,15 @@ net::Task<Status> Connection::add_prepared(const ParseMessage &message) {
     co_return Status();
 }
 
-Result<sql::Statement> Connection::parse_one(std::string_view text) const {
-    ROOST_ASSIGN_OR_RETURN(std::vector<sql::Statement> statements, shared_->service.parse(text, sql::Context::session));
-    std::erase_if(statements, [](const sql::Statement &statement) { return statement.kind == sql::Kind::empty; });
-    if (statements.empty()) return sql::Statement{};
-    if (statements.size() > 1) {
-        return Status(Code::syntax_error, "cannot insert multiple commands into a prepared statement");
+net::Task<Result<sql::Statement>> Connection::parse_one(std::string_view text) {
+    Result<std::vector<sql::Statement>> statements = co_await parse(text);
+    if (!statements.ok()) co_return statements.status();
+    std::erase_if(*statements, [](const sql::Statement &statement) { return statement.kind == sql::Kind::empty; });
+    if (statements->empty()) co_return sql::Statement{};
+    if (statements->size() > 1) {
+        co_return Status(Code::syntax_error, "cannot insert multiple commands into a prepared statement");
     }
-    return std::move(statements[0]);
+    co_return std::move((*statements)[0]);
 }
 
 // --- Bind

@@ -96,9 +96,8 @@ public:
         sessions_open--;
         note("close_session");
     }
-    Result<std::vector<sql::Statement>> parse(std::string_view text, sql::Context) override {
-        sql::ParseLimits limits;
-        return sql::parse(text, limits);
+    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context) override {
+        co_return sql::parse(text);
     }
     net::Task<Result<std::unique_ptr<service::ResultStream>>> execute(std::shared_ptr<service::Session> session,
                                                                       service::ExecuteRequest request) override {
@@ -176,9 +175,9 @@ public:
     Result<std::vector<meta::Catalog>> catalogs(const service::Principal &, std::string_view) override {
         return missing();
     }
-    Result<service::RouteExplanation> explain_route(const service::Principal &, std::string_view,
-                                                    std::string_view) override {
-        return missing();
+    net::Task<Result<service::RouteExplanation>> explain_route(const service::Principal &, std::string_view,
+                                                               std::string_view) override {
+        co_return missing();
     }
     bool ready() const override { return true; }
     std::string metrics_text() override { return ""; }

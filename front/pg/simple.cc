@@ -4,15 +4,25 @@
 
 namespace roost::pg {
 
+net::Task<Result<std::vector<sql::Statement>>> Connection::parse(std::string_view text) {
+    const RunScope scope(*this);
+    auto statements = co_await shared_->service.parse(text, sql::Context::session);
+    if (running_.cancelled) co_return Status(Code::cancelled, "canceling statement due to user request");
+    co_return statements;
+}
+
 net::Task<bool> Connection::on_query(std::string_view body) {
     statements_.erase("");
     portals_.erase("");
     Status status = co_await resolve();  // of a group that ended without Sync
     if (status.ok()) {
         const Result<std::string_view> text = decode_query(body);
-        Result<std::vector<sql::Statement>> statements =
-            text.ok() ? shared_->service.parse(*text, sql::Context::session) : text.status();
-        status = statements.ok() ? co_await run_all(*statements) : statements.status();
+        status = text.status();
+        if (text.ok()) {
+            const Result<std::vector<sql::Statement>> statements = co_await parse(*text);
+            status = statements.status();
+            if (statements.ok()) status = co_await run_all(*statements);
+        }
     }
     if (status.ok() && implicit_) status = co_await commit_implicit();
     const bool ok = status.ok();

@@ -1,0 +1,581 @@
+// The service over a real hub and store, with nodes that run a fake engine: what a statement is to those that ask for
+// it, follow it and look it up.
+#include "service/gateway_service.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cluster/test_pool.h"
+
+namespace roost::service {
+namespace {
+
+namespace asio = net::asio;
+namespace fs = std::filesystem;
+using meta::StatementStatus;
+
+class GatewayServiceTest : public cluster::TestPool {
+protected:
+    GatewayServiceTest() {
+        dir_ = fs::temp_directory_path() / ("roost-service-" + Uuid::make().to_string());
+        fs::create_directories(dir_);
+        store_ = std::move(meta::Store::open("sqlite:" + (dir_ / "meta.db").string()).value());
+        const meta::Workspace workspace{Uuid::make(), "main", "main", "lake", 1};
+        EXPECT_TRUE(store_->put_workspace(workspace).ok());
+        EXPECT_TRUE(store_->put_catalog({Uuid::make(), "lake", "sqlite:x", "x", workspace.id, true, 1}).ok());
+        ann_ = {Uuid::make(), "ann", "user"};
+        ServiceLimits limits;
+        limits.cancel_max_ms = 50;
+        service_ = std::make_unique<GatewayService>(
+            std::make_unique<Core>(hub(), *store_, routing::make_policy("auto"), *metrics_, *log, clock, loop, limits));
+        LakeLocation lake;
+        lake.catalog = "lake";
+        lake.metadata_path = (dir_ / "no-lake.db").string();
+        lake.staging_path = (dir_ / "staging").string();
+        EXPECT_TRUE(service_->start({lake}).ok());
+    }
+    ~GatewayServiceTest() override {
+        end();
+        service_.reset();
+        store_.reset();
+        fs::remove_all(dir_);
+    }
+
+    // Runs a task of the service to its end.
+    template <class T>
+    T wait(net::Task<T> task) {
+        std::optional<T> result;
+        begin(std::move(task), result);
+        run_until([&] { return result.has_value(); });
+        return std::move(*result);
+    }
+    template <class T>
+    void begin(net::Task<T> task, std::optional<T> &result) {
+        asio::co_spawn(
+            loop,
+            [](net::Task<T> mine, std::optional<T> &out) -> net::Task<void> { out = co_await std::move(mine); }(
+                                                             std::move(task), result),
+            asio::detached);
+    }
+
+    SubmitRequest request(std::string sql, int64_t wait_ms = 10'000) const {
+        SubmitRequest request;
+        request.principal = ann_;
+        request.workspace = "main";
+        request.sql = std::move(sql);
+        request.wait_ms = wait_ms;
+        return request;
+    }
+    StatementInfo submit(std::string sql, int64_t wait_ms = 10'000) {
+        auto info = wait(service_->submit(request(std::move(sql), wait_ms)));
+        EXPECT_TRUE(info.ok()) << info.status().to_string();
+        return info.ok() ? *info : StatementInfo{};
+    }
+    std::vector<meta::StatementRecord> history() {
+        meta::StatementFilter filter;
+        filter.ascending = true;
+        return wait(service_->list(ann_, filter)).value().items;
+    }
+    meta::StatementRecord latest() {
+        const auto all = history();
+        EXPECT_FALSE(all.empty());
+        return all.empty() ? meta::StatementRecord{} : all.back();
+    }
+    std::shared_ptr<Session> open_session() {
+        return service_->open_session({.principal = ann_, .workspace = "main", .catalog = {}, .front = "pg"}).value();
+    }
+    std::unique_ptr<ResultStream> execute(const std::shared_ptr<Session> &session, const std::string &sql) {
+        auto statements = wait(service_->parse(sql, sql::Context::session));
+        EXPECT_TRUE(statements.ok()) << statements.status().to_string();
+        ExecuteRequest execute;
+        execute.statement = std::move(statements->front());
+        auto stream = wait(service_->execute(session, std::move(execute)));
+        EXPECT_TRUE(stream.ok()) << stream.status().to_string();
+        return stream.ok() ? std::move(*stream) : nullptr;
+    }
+    struct Outcome {
+        Status status;
+        uint64_t rows = 0;
+        bool ended = false;
+    };
+    // Reads it to its end while the test goes on; both outlive the loop's work.
+    void read(ResultStream &stream, Outcome &outcome) {
+        asio::co_spawn(loop, read_all(stream, outcome), asio::detached);
+    }
+    Outcome read(ResultStream &stream) {
+        Outcome outcome;
+        read(stream, outcome);
+        run_until([&] { return outcome.ended; });
+        return outcome;
+    }
+    double metric(const std::string &series) {
+        const std::string text = service_->metrics_text();
+        const size_t at = text.find("\n" + series + " ");
+        return at == std::string::npos ? 0 : std::stod(text.substr(at + series.size() + 2));
+    }
+    // Nothing runs and nothing is charged any more.
+    void expect_quiet() {
+        run_until([&] {
+            return std::ranges::all_of(hub().members(), [](const auto &entry) { return entry.second.in_flight == 0; });
+        });
+        EXPECT_EQ(metric("roost_statements_in_flight"), 0);
+    }
+
+    fs::path dir_;
+    std::unique_ptr<meta::Store> store_;
+    std::unique_ptr<obs::Metrics> metrics_ = obs::Metrics::make();
+    Principal ann_;
+    std::unique_ptr<GatewayService> service_;
+
+private:
+    static net::Task<void> read_all(ResultStream &stream, Outcome &outcome) {
+        auto header = co_await stream.header();
+        outcome.status = header.status();
+        while (outcome.status.ok()) {
+            auto frame = co_await stream.next();
+            outcome.status = frame.status();
+            if (frame.ok() && !frame->has_value()) break;
+            if (frame.ok()) outcome.rows += (*frame)->rows;
+        }
+        outcome.ended = true;
+    }
+};
+
+// --- parsing
+
+std::string long_text(size_t size_bytes) {
+    std::string text = "SELECT '";
+    text.append(size_bytes / 2, 'x');
+    text += "'";
+    while (text.size() < size_bytes) text += ",123456789012345678901234567890123456789";
+    return text;
+}
+
+TEST_F(GatewayServiceTest, ALongTextIsParsedWhileOthersAreAnswered) {
+    std::vector<std::string> order;
+    const std::string text = long_text(10 << 20);
+    const auto parse = [&](std::string name, std::string_view sql) -> net::Task<bool> {
+        const auto statements = co_await service_->parse(sql, sql::Context::session);
+        order.push_back(name);
+        co_return statements.ok();
+    };
+    std::optional<bool> large, small;
+    begin(parse("large", text), large);
+    begin(parse("small", "SELECT 1"), small);
+    run_until([&] { return large.has_value() && small.has_value(); });
+    EXPECT_EQ(order, (std::vector<std::string>{"small", "large"}));
+    EXPECT_TRUE(*large && *small);
+}
+
+TEST_F(GatewayServiceTest, ALongTextRunsLikeAnyOther) {
+    const auto &node = add_node();
+    const std::string text = long_text(200 << 10) + " /* rows=7 */ , 1";
+    const StatementInfo info = submit(text);
+    EXPECT_EQ(info.record.status, StatementStatus::done);
+    EXPECT_EQ(info.record.row_count, 7u);
+    EXPECT_EQ(node.engine.specs().back().sql, text);
+}
+
+TEST_F(GatewayServiceTest, TheVerdictOnATextDependsOnWhoAsks) {
+    for (const size_t padding : {size_t{0}, size_t{100} << 10}) {  // at once, and on a thread
+        const std::string text = "BEGIN /* " + std::string(padding, ' ') + " */";
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_TRUE(wait(service_->parse(text, sql::Context::session)).ok());
+            const auto refused = wait(service_->parse(text, sql::Context::oneshot));
+            EXPECT_EQ(refused.status().code(), Code::not_allowed) << padding;
+        }
+    }
+    const auto none = wait(service_->parse("SELECT 1; ATTACH 'x'", sql::Context::session));
+    EXPECT_EQ(none.status().code(), Code::not_allowed);
+    EXPECT_EQ(wait(service_->parse("SELEC 1", sql::Context::session)).status().code(), Code::syntax_error);
+}
+
+TEST_F(GatewayServiceTest, ATextBeyondTheLimitIsRefused) {
+    const std::string text(17 << 20, ' ');
+    EXPECT_EQ(wait(service_->parse(text, sql::Context::session)).status().sqlstate(), "54000");
+}
+
+// --- history
+
+TEST_F(GatewayServiceTest, TheHistoryHasTheTextAsItWasSent) {
+    add_node();
+    const std::string sent = "\n  /* mine */ SELECT /* rows=2 */ 1 ;;  \n";
+    const StatementInfo info = submit(sent);
+    EXPECT_EQ(info.record.status, StatementStatus::done);
+    EXPECT_EQ(info.record.sql, sent);
+    EXPECT_EQ(latest().sql, sent);
+    EXPECT_EQ(latest().id, info.record.id);
+    EXPECT_GE(latest().running_us, latest().started_us);
+    EXPECT_GE(latest().finished_us, latest().running_us);
+}
+
+TEST_F(GatewayServiceTest, SeveralStatementsInATextAreOneRecord) {
+    auto &node = add_node();
+    const std::string sent = "SELECT /* hang=step */ 1; SELECT /* rows=3 */ 2";
+    // Answered without a hold though the first one still runs.
+    const StatementInfo begun = submit(sent, 0);
+    EXPECT_FALSE(begun.is_terminal());
+    run_until([&] { return latest().status == StatementStatus::running; });
+    EXPECT_EQ(latest().sql, sent);
+    node.engine.release();
+    const auto ended = wait(service_->status(ann_, begun.record.id, 10'000));
+    EXPECT_EQ(ended->record.status, StatementStatus::done);
+    EXPECT_EQ(ended->record.row_count, 3u);
+    EXPECT_EQ(history().size(), 1u);
+    EXPECT_EQ(latest().status, StatementStatus::done);
+    // One that fails takes the rest with it.
+    const StatementInfo failed = submit("SELECT /* fail=step */ 1; SELECT /* rows=4 */ 2");
+    EXPECT_EQ(failed.record.status, StatementStatus::failed);
+    EXPECT_EQ(history().size(), 2u);
+    EXPECT_EQ(latest().status, StatementStatus::failed);
+    EXPECT_EQ(node.engine.count("plan SELECT /* rows=4 */ 2"), 0u);
+}
+
+TEST_F(GatewayServiceTest, AStatementIsQueuedUntilItIsAdmittedAndThenRuns) {
+    auto &node = add_node();
+    const StatementInfo a = submit("SELECT /* large hang=step */ 1", 0);
+    const StatementInfo b = submit("SELECT /* large hang=step */ 2", 0);
+    run_until([&] { return node.engine.hanging("step") == 2; });
+    const StatementInfo c = submit("SELECT /* large */ 3", 0);
+    const auto status = [&](const Uuid &id) { return wait(service_->status(ann_, id, 0)).value(); };
+    run_until([&] { return status(a.record.id).record.status == StatementStatus::running; });
+    run_until([&] { return !status(c.record.id).wait.empty(); });
+    EXPECT_EQ(status(c.record.id).record.status, StatementStatus::queued);
+    EXPECT_EQ(status(c.record.id).wait, "waiting for memory, 1st in line");
+    meta::StatementFilter running;
+    running.statuses = {StatementStatus::running};
+    run_until([&] { return wait(service_->list(ann_, running)).value().items.size() == 2; });
+    node.engine.release();
+    EXPECT_EQ(wait(service_->status(ann_, c.record.id, 10'000))->record.status, StatementStatus::done);
+    EXPECT_TRUE(wait(service_->list(ann_, running)).value().items.empty());
+}
+
+TEST_F(GatewayServiceTest, AStreamingStatementIsSeenRunningToo) {
+    auto &node = add_node();
+    const auto session = open_session();
+    const auto stream = execute(session, "SELECT /* hang=step */ 1");
+    Outcome outcome;
+    read(*stream, outcome);
+    run_until([&] { return latest().status == StatementStatus::running; });
+    EXPECT_EQ(latest().front, "pg");
+    EXPECT_EQ(latest().session, session->id);
+    EXPECT_EQ(latest().node, node.id);
+    node.engine.release();
+    run_until([&] { return outcome.ended; });
+    EXPECT_EQ(latest().status, StatementStatus::done);
+    EXPECT_EQ(history().size(), 1u);
+}
+
+TEST_F(GatewayServiceTest, AFailureReadsTheSameInTheAnswerAndInTheHistory) {
+    add_node();
+    for (const std::string at : {"plan", "step"}) {
+        const StatementInfo info = submit("SELECT /* fail=" + at + " */ 1");
+        EXPECT_EQ(info.record.status, StatementStatus::failed);
+        EXPECT_EQ(info.record.error, "failed as asked\nHINT: ask for less");
+        EXPECT_EQ(latest().error, info.record.error);
+        EXPECT_EQ(latest().error_code, info.record.error_code);
+        EXPECT_EQ(latest().sqlstate, "22012");
+    }
+    const StatementInfo empty = submit(" ; ");
+    EXPECT_EQ(empty.record.status, StatementStatus::failed);
+    EXPECT_EQ(latest().error, empty.record.error);
+    const auto session = open_session();
+    EXPECT_EQ(read(*execute(session, "SELECT /* fail=step */ 1")).status.sqlstate(), "22012");
+    EXPECT_EQ(latest().error, "failed as asked\nHINT: ask for less");
+}
+
+// --- which node
+
+TEST_F(GatewayServiceTest, AStatementRunsOnTheNodeItAsksFor) {
+    auto &one = add_node();
+    auto &two = add_node();
+    for (int i = 0; i < 3; ++i) {
+        for (const auto *node : {&one, &two, &two}) {
+            SubmitRequest asked = request("SELECT 1");
+            asked.node = node->id;
+            const auto info = wait(service_->submit(asked));
+            ASSERT_TRUE(info.ok());
+            EXPECT_EQ(info->record.status, StatementStatus::done);
+            EXPECT_EQ(info->record.node, node->id);
+        }
+    }
+    SubmitRequest asked = request("SELECT 1; SELECT /* large */ 2");
+    asked.node = one.id;
+    EXPECT_EQ(wait(service_->submit(asked))->record.node, one.id);
+    EXPECT_EQ(one.engine.specs().size(), 5u);
+}
+
+TEST_F(GatewayServiceTest, ANodeThatIsNotThereIsSaidToBeSo) {
+    auto &node = add_node();
+    add_node();
+    SubmitRequest asked = request("SELECT 1");
+    asked.node = Uuid::make();
+    const auto unknown = wait(service_->submit(asked));
+    EXPECT_EQ(unknown.status().code(), Code::not_found);
+    EXPECT_EQ(unknown.status().name(), "agent_not_found");
+    node.kill();
+    run_until([&] { return hub().members().size() == 1; });
+    asked.node = node.id;
+    const auto away = wait(service_->submit(asked));
+    EXPECT_EQ(away.status().code(), Code::invalid_argument);
+    EXPECT_EQ(away.status().name(), "compute_unavailable");
+    EXPECT_TRUE(history().empty());
+}
+
+// --- what goes out is counted
+
+TEST_F(GatewayServiceTest, BytesOfPagesAndStreamsAreCounted) {
+    add_node();
+    const std::string bytes = "roost_result_bytes_total{front=\"http\"}";
+    const std::string rows = "roost_result_rows_total{front=\"http\"}";
+    const StatementInfo info = submit("SELECT /* rows=1000 */ 1");
+    const double first_page = metric(bytes);
+    EXPECT_EQ(first_page, static_cast<double>(info.first_page.size()));
+    const auto page = wait(service_->rows(ann_, info.record.id, 0, 10));
+    EXPECT_EQ(metric(bytes), first_page + static_cast<double>(page->rows_json.size()));
+    const double rows_before = metric(rows);
+    auto stream = wait(service_->arrow(ann_, info.record.id));
+    EXPECT_EQ(read(**stream).rows, 1000u);
+    EXPECT_EQ(metric(bytes), first_page + static_cast<double>(page->rows_json.size()) + 10'000);
+    EXPECT_EQ(metric(rows), rows_before + 1000);
+}
+
+// --- a lost node
+
+TEST_F(GatewayServiceTest, AReadIsTriedOnceMoreWhenNothingOfItWasSeen) {
+    auto &lost = add_node();
+    const auto session = open_session();
+    const auto stream = execute(session, "SELECT /* rows=5 hang=plan */ 1");
+    Outcome outcome;
+    read(*stream, outcome);
+    run_until([&] { return lost.engine.hanging("plan") == 1; });
+    auto &other = add_node();
+    lost.kill();
+    run_until([&] { return other.engine.hanging("plan") == 1; });
+    // The second loss is told.
+    auto &third = add_node();
+    other.kill();
+    run_until([&] { return outcome.ended; });
+    EXPECT_EQ(outcome.status.code(), Code::unavailable);
+    EXPECT_TRUE(third.engine.specs().empty());
+    EXPECT_EQ(metric("roost_statement_retries_total"), 1);
+    EXPECT_EQ(latest().status, StatementStatus::failed);
+    EXPECT_EQ(history().size(), 1u);
+    expect_quiet();
+}
+
+TEST_F(GatewayServiceTest, ARetriedReadEndsWell) {
+    auto &lost = add_node();
+    const StatementInfo begun = submit("SELECT /* rows=5 hang=plan */ 1", 0);
+    run_until([&] { return lost.engine.hanging("plan") == 1; });
+    auto &other = add_node();
+    lost.kill();
+    run_until([&] { return other.engine.hanging("plan") == 1; });
+    other.engine.release();
+    const auto info = wait(service_->status(ann_, begun.record.id, 10'000));
+    EXPECT_EQ(info->record.status, StatementStatus::done);
+    EXPECT_EQ(info->record.node, other.id);
+    EXPECT_EQ(latest().node, other.id);
+}
+
+TEST_F(GatewayServiceTest, AReadWhoseRowsWereSeenIsNotTriedAgain) {
+    auto &lost = add_node();
+    add_node();
+    const auto session = open_session();
+    std::vector<std::unique_ptr<ResultStream>> streams;
+    std::vector<Outcome> outcomes(2);
+    for (Outcome &outcome : outcomes) {  // one on each node
+        streams.push_back(execute(session, "SELECT /* rows=100000 hang=step */ 1"));
+        read(*streams.back(), outcome);
+    }
+    run_until([&] { return outcomes[0].rows > 0 && outcomes[1].rows > 0; });
+    lost.kill();
+    run_until([&] { return outcomes[0].ended || outcomes[1].ended; });
+    const Outcome &ended = outcomes[0].ended ? outcomes[0] : outcomes[1];
+    EXPECT_EQ(ended.status.code(), Code::unavailable);
+    EXPECT_EQ(metric("roost_statement_retries_total"), 0);
+}
+
+TEST_F(GatewayServiceTest, AWriteIsNotTriedAgain) {
+    auto &lost = add_node();
+    const StatementInfo begun = submit("INSERT INTO t VALUES /* ddl hang=step */ (1)", 0);
+    run_until([&] { return lost.engine.hanging("step") == 1; });
+    auto &other = add_node();
+    lost.kill();
+    const auto info = wait(service_->status(ann_, begun.record.id, 10'000));
+    EXPECT_EQ(info->record.status, StatementStatus::failed);
+    EXPECT_TRUE(other.engine.specs().empty());
+    EXPECT_EQ(metric("roost_statement_retries_total"), 0);
+    expect_quiet();
+}
+
+TEST_F(GatewayServiceTest, ATransactionGoesWithItsNode) {
+    auto &node = add_node();
+    const auto session = open_session();
+    execute(session, "BEGIN");
+    EXPECT_TRUE(read(*execute(session, "SELECT /* rows=1 */ 1")).status.ok());
+    EXPECT_EQ(session->pinned_node, node.id);
+    add_node();
+    node.kill();
+    run_until([&] { return hub().members().size() == 1; });
+    const Outcome outcome = read(*execute(session, "SELECT /* rows=1 */ 1"));
+    EXPECT_EQ(outcome.status.code(), Code::unavailable);
+    EXPECT_EQ(session->transaction, TransactionState::failed);
+    execute(session, "ROLLBACK");
+    EXPECT_TRUE(read(*execute(session, "SELECT /* rows=1 */ 1")).status.ok());
+}
+
+// --- the writer's lease
+
+TEST_F(GatewayServiceTest, WritersRunOneAtATimeInTheOrderTheyCame) {
+    auto &node = add_node({.small_workers = 4});
+    const auto write = [](int i) { return "INSERT INTO t VALUES /* ddl hang=step */ (" + std::to_string(i) + ")"; };
+    std::vector<std::shared_ptr<Session>> sessions;
+    std::vector<std::unique_ptr<ResultStream>> streams;
+    std::vector<Outcome> outcomes(4);
+    for (int i = 0; i < 4; ++i) {
+        sessions.push_back(open_session());
+        streams.push_back(execute(sessions.back(), write(i)));
+        read(*streams.back(), outcomes[static_cast<size_t>(i)]);
+    }
+    run_until([&] { return node.engine.hanging("step") == 1; });
+    settle();
+    EXPECT_EQ(node.engine.specs().size(), 1u);
+    EXPECT_TRUE(read(*execute(open_session(), "SELECT /* rows=1 */ 1")).status.ok()) << "reads wait for no writer";
+    // One that gives up while it waits lets the others keep their order.
+    streams[2]->cancel(Status(Code::cancelled, "no longer wanted"));
+    run_until([&] { return outcomes[2].ended; });
+    EXPECT_EQ(outcomes[2].status.code(), Code::cancelled);
+    node.engine.release();
+    run_until([&] { return std::ranges::all_of(outcomes, &Outcome::ended); });
+    std::vector<std::string> ran;
+    for (const StatementSpec &spec : node.engine.specs()) {
+        if (spec.writes) ran.push_back(spec.sql);
+    }
+    EXPECT_EQ(ran, (std::vector{write(0), write(1), write(3)}));
+    expect_quiet();
+}
+
+// --- each statement ends once
+
+TEST_F(GatewayServiceTest, HoweverAStatementEndsItIsSettledOnce) {
+    auto &node = add_node();
+    const auto session = open_session();
+    const auto total = [&](const std::string &status) {
+        return metric("roost_statements_total{front=\"pg\",kind=\"select\",status=\"" + status + "\"}");
+    };
+    EXPECT_TRUE(read(*execute(session, "SELECT /* rows=1 */ 1")).status.ok());
+    EXPECT_FALSE(read(*execute(session, "SELECT /* fail=plan */ 1")).status.ok());
+    execute(session, "SELECT /* rows=1 */ 1").reset();  // never begun
+    {
+        const auto stream = execute(session, "SELECT /* rows=100000 hang=step */ 1");
+        EXPECT_TRUE(wait(stream->header()).ok());
+    }  // dropped before its end
+    {
+        const auto stream = execute(session, "SELECT /* hang=step */ 1");
+        Outcome outcome;
+        read(*stream, outcome);
+        run_until([&] { return node.engine.hanging("step") > 0; });
+        stream->cancel(Status(Code::cancelled, "enough"));
+        stream->cancel(Status(Code::cancelled, "really"));
+        run_until([&] { return outcome.ended; });
+        EXPECT_EQ(outcome.status.message(), "enough");
+    }
+    expect_quiet();
+    EXPECT_EQ(total("done"), 1);
+    EXPECT_EQ(total("failed"), 1);
+    EXPECT_EQ(total("cancelled"), 3);
+    EXPECT_EQ(history().size(), 5u);
+    EXPECT_EQ(session->active, 0u);
+    for (const auto &record : history()) EXPECT_NE(record.finished_us, 0);
+}
+
+TEST_F(GatewayServiceTest, ANodeThatHearsNoCancelIsNotWaitedForForEver) {
+    auto &node = add_node();
+    const auto stream = execute(open_session(), "SELECT /* hang=step deaf */ 1");
+    Outcome outcome;
+    read(*stream, outcome);
+    run_until([&] { return node.engine.hanging("step") == 1; });
+    stream->cancel(Status(Code::cancelled, "enough"));
+    run_until([&] { return outcome.ended; });
+    EXPECT_EQ(outcome.status.code(), Code::cancelled);
+}
+
+// --- the end of the gateway
+
+TEST_F(GatewayServiceTest, ADrainLetsStatementsFinishAndTakesNoNewOnes) {
+    auto &node = add_node();
+    const auto session = open_session();
+    const auto stream = execute(session, "SELECT /* hang=step */ 1");
+    Outcome outcome;
+    read(*stream, outcome);
+    run_until([&] { return node.engine.hanging("step") == 1; });
+    bool drained = false;
+    asio::co_spawn(loop, service_->drain(60'000), [&](std::exception_ptr) { drained = true; });
+    settle();
+    EXPECT_FALSE(drained);
+    EXPECT_FALSE(service_->ready());
+    EXPECT_EQ(wait(service_->submit(request("SELECT 1"))).status().sqlstate(), "57P03");
+    node.engine.release();
+    run_until([&] { return drained; });
+    EXPECT_TRUE(outcome.status.ok());
+}
+
+TEST_F(GatewayServiceTest, ADrainTellsWhatDoesNotFinish) {
+    auto &node = add_node();
+    const auto stream = execute(open_session(), "SELECT /* hang=step */ 1");
+    Outcome outcome;
+    read(*stream, outcome);
+    run_until([&] { return node.engine.hanging("step") == 1; });
+    bool drained = false;
+    asio::co_spawn(loop, service_->drain(10), [&](std::exception_ptr) { drained = true; });
+    run_until([&] { return drained && outcome.ended; });
+    EXPECT_EQ(outcome.status.sqlstate(), "57P01");
+    EXPECT_EQ(store_->find_statement(stream->id()).value()->status, StatementStatus::failed);
+}
+
+TEST_F(GatewayServiceTest, ALoopThatIsStoppedAmidstWorkIsTakenApartInOrder) {
+    auto &node = add_node({.small_workers = 4});
+    submit("SELECT /* hang=step */ 1", 0);
+    submit("SELECT /* hang=step */ 1; SELECT 2", 0);
+    const auto session = open_session();
+    auto stream = execute(session, "SELECT /* rows=1000000 */ 1");
+    EXPECT_TRUE(wait(stream->header()).ok());
+    std::optional<Result<StatementInfo>> held;
+    begin(service_->submit(request("INSERT INTO t VALUES /* ddl hang=step */ (1)")), held);
+    std::optional<Result<std::vector<sql::Statement>>> parsed;
+    const std::string text = long_text(1 << 20);
+    begin(service_->parse(text, sql::Context::session), parsed);
+    run_until([&] { return node.engine.open() >= 3; });
+    loop.stop();
+    stream.reset();
+    end();  // what still holds a part of the service lets go of it while the service is there
+    EXPECT_EQ(metric("roost_statements_in_flight"), 0);
+}
+
+// --- import
+
+TEST_F(GatewayServiceTest, AnImportIsOneRecordWhoseIdMarksItsCommit) {
+    auto &node = add_node();
+    ImportRequest import;
+    import.principal = ann_;
+    import.workspace = "main";
+    import.import_id = Uuid::make();
+    import.table = "t";
+    import.files.push_back({"1.csv", "mine.csv", "csv"});
+    std::ofstream(service_->staging_path(ann_, import.import_id, "1.csv").value()) << "a\n1\n";
+    const auto info = wait(service_->run_import(import, 10'000));
+    ASSERT_TRUE(info.ok()) << info.status().to_string();
+    EXPECT_EQ(info->record.status, StatementStatus::done) << info->record.error;
+    const StatementSpec commit = node.engine.specs().back();
+    EXPECT_EQ(commit.transaction, TransactionAction::commit);
+    EXPECT_EQ(commit.id, info->record.id);
+    EXPECT_EQ(history().size(), 1u);
+    EXPECT_EQ(latest().origin, "import");
+    run_until([&] { return node.engine.promised_bytes() == 200; });
+}
+
+}  // namespace
+}  // namespace roost::service
