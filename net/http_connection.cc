@@ -2,18 +2,21 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 namespace roost::net {
 namespace {
 
 constexpr size_t kHeadReadBytes = 16 * 1024;
 constexpr size_t kBodyReadBytes = 64 * 1024;
+constexpr size_t kLingerReadBytes = 1024 * 1024;
 constexpr size_t kUnparsedMaxBytes = 2 * kBodyReadBytes;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
@@ -168,10 +171,8 @@ Task<HttpConnection::Read> HttpConnection::read_more(size_t most_bytes, int64_t 
     const auto [ec, read_bytes] = co_await socket_.async_read_some(asio::buffer(room, most_bytes), kAwait);
     in_.commit(read_bytes);
     if (!absolute || ec) set_deadline(0);
-    if (expired_ && ec) {
-        expired_ = false;
-        co_return Read::timeout;
-    }
+    // The sweep may come when the read has just ended by itself; the time is up all the same.
+    if (std::exchange(expired_, false) && (ec || absolute)) co_return Read::timeout;
     co_return ec ? Read::closed : Read::ok;
 }
 
@@ -209,7 +210,7 @@ Task<bool> HttpConnection::serve(HttpParser &parser) {
     const bool body_read = body.discard_buffered();
     const bool keep_alive = parser.keep_alive() && body_read && !response.close && !draining_;
     if (!co_await send(response, head_only, http_1_0, keep_alive)) co_return false;
-    if (!keep_alive && !body_read) co_await linger();
+    if (!keep_alive && (!body_read || !in_.empty())) co_await linger();
     co_return keep_alive;
 }
 
@@ -321,6 +322,7 @@ Task<bool> HttpConnection::write(std::string_view head, std::string_view body) {
         const auto [wait_ec] = co_await socket_.async_wait(asio::socket_base::wait_write, kAwait);
         set_deadline(0);
         if (wait_ec) co_return false;
+        expired_ = false;
     }
     co_return true;
 }
@@ -329,11 +331,17 @@ Task<bool> HttpConnection::write(std::string_view head, std::string_view body) {
 Task<void> HttpConnection::linger() {
     boost::system::error_code ec;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ec);
-    set_deadline(limits_.linger_max_ms);
-    for (size_t read_bytes = 0; read_bytes < limits_.linger_max_bytes;) {
-        read_bytes += in_.view().size();
-        in_.consume(in_.view().size());
-        if (co_await read_more(kBodyReadBytes, 0, true) != Read::ok) break;
+    const int64_t end_ms = clock_.monotonic_ms() + limits_.linger_max_ms;
+    for (uint64_t read_bytes = 0; read_bytes < limits_.linger_max_bytes && !cut_;) {
+        const int64_t left_ms = end_ms - clock_.monotonic_ms();
+        if (left_ms <= 0) break;
+        set_deadline(std::min(left_ms, limits_.linger_idle_max_ms));
+        const auto [wait_ec] = co_await socket_.async_wait(asio::socket_base::wait_read, kAwait);
+        if (wait_ec || std::exchange(expired_, false)) break;
+        // Thrown away by the kernel, without a copy.
+        const ssize_t got = ::recv(socket_.native_handle(), nullptr, kLingerReadBytes, MSG_TRUNC | MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) break;
+        if (got > 0) read_bytes += static_cast<uint64_t>(got);
     }
     set_deadline(0);
 }

@@ -27,8 +27,11 @@ struct HttpLimits {
     int64_t body_idle_max_ms = 60'000;    // between two pieces of a body
     int64_t keep_alive_max_ms = 120'000;  // idle between two requests
     int64_t write_idle_max_ms = 300'000;  // a reader that takes nothing for so long is gone
-    int64_t linger_max_ms = 5'000;        // reading on after a refusal, so that the client gets to read it
-    size_t linger_max_bytes = 64 << 20;
+    // Reading on after an answer that came before the end of the request: many clients look for it only when they have
+    // sent all, and what is sent to a closed socket turns it into a reset.
+    int64_t linger_max_ms = 30'000;
+    int64_t linger_idle_max_ms = 5'000;
+    uint64_t linger_max_bytes = 4ULL << 30;
     int64_t sweep_interval_ms = 250;
 };
 

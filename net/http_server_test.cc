@@ -310,6 +310,41 @@ TEST_F(HttpServerTest, ClientStillSendingSeesTheRefusal) {
     EXPECT_EQ(response->status, 413);
 }
 
+TEST_F(HttpServerTest, ClientThatSendsALargeFileToTheEndSeesTheRefusal) {
+    start();
+    HttpTestClient client(server_->endpoint());
+    client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 300000000\r\n\r\n");
+    const std::string piece(1'000'000, 'x');
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(client.send(piece)) << i;
+    const auto response = client.read();
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, 413);
+    EXPECT_TRUE(client.at_end());
+}
+
+TEST_F(HttpServerTest, WhatARefusedClientMaySendIsBounded) {
+    HttpLimits limits;
+    limits.linger_max_bytes = 3'000'000;
+    start(limits);
+    HttpTestClient client(server_->endpoint());
+    client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000000\r\n\r\n");
+    const std::string piece(1'000'000, 'x');
+    int sent = 0;
+    while (sent < 100 && client.send(piece)) sent++;
+    EXPECT_LT(sent, 100);
+}
+
+TEST_F(HttpServerTest, ARefusedClientThatStopsSendingIsNotWaitedForForEver) {
+    start();
+    HttpTestClient client(server_->endpoint());
+    client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000000\r\n\r\n");
+    EXPECT_EQ(client.read()->status, 413);
+    EXPECT_TRUE(eventually([&] {
+        clock_.advance_ms(100);
+        return handler_.open == 0;
+    }));
+}
+
 TEST_F(HttpServerTest, LargeUploadIsReadInSmallPieces) {
     start();
     HttpTestClient client(server_->endpoint());
