@@ -216,6 +216,17 @@ TEST_F(EngineSession, AGrantRaisesThePinnedLimitWhileItLasts) {
     EXPECT_LT(lake.engine().used_bytes(), testing::kPinnedBytes);
 }
 
+TEST_F(EngineSession, AnImportsInstanceHasItsGrantAndNoMore) {
+    StatementSpec spec = TestEngine::session_spec(session, "SELECT current_setting('memory_limit')");
+    spec.internal = true;
+    for (const uint64_t bytes : {40ull << 20, 40ull << 20}) {  // the instance of the first is that of the second
+        const Outcome got = lake.run(spec, Grant{.lane = Grant::Lane::pinned, .slot = 0, .bytes = bytes});
+        must(got);
+        EXPECT_EQ(got.value(), "40.0 MiB");
+    }
+    must(end(TransactionAction::rollback));
+}
+
 TEST_F(EngineSession, DescribeSeesTheTransactionsOwnTables) {
     must(in("CREATE TABLE s6 (i INTEGER)", true));
     StatementSpec spec = TestEngine::session_spec(session, "SELECT * FROM s6 WHERE i = $1");
