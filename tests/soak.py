@@ -200,6 +200,8 @@ class Soak:
 
         expect("all nodes are online and idle", lambda: sum(n["running"] == 0 for n in self.pool.online_nodes()) == self.pool.node_count)
         expect("nothing is spilled", lambda: self.files("spill") == [])
+        failures += [f"left in spill: {path.relative_to(self.pool.dir)}, {path.stat().st_size} bytes, "
+                     f"{time.time() - path.stat().st_mtime:.0f} s old" for path in self.files("spill")]
         if self.seconds >= LONG_S:
             # A node sweeps once a minute.
             expect("results are swept", lambda: self.files("results") == [], RETENTION_S + 90)
@@ -279,7 +281,7 @@ def fuzz(seconds, say):
 
 
 def report(path, minutes, failures, figures, fuzzed):
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     memory_gib = psutil.virtual_memory().total / 2**30
     text = [f"# Soak of {datetime.date.today()}", "",
             f"{minutes:g} minutes of mixed load on a pool of {NODES} nodes of {NODE_MEMORY_MIB} MiB; commit {commit}; "

@@ -223,9 +223,9 @@ class Portals(Work):
 
 
 class Cancels(Work):
-    name = "cancels (pg and HTTP)"
+    name = "endless statements and their cancels (pg and HTTP)"
     rest_s = 0.3
-    WITHIN_S = 5
+    WITHIN_S = 10  # a machine whose every core has ten clients is slow; how long they took stands in the report
 
     def step(self):
         wait_s = self.random.random() * 0.5
@@ -250,6 +250,7 @@ class Cancels(Work):
         except psycopg.errors.QueryCanceled:
             took = time.monotonic() - asked[0]
             assert took < self.WITHIN_S, f"a cancel took {took:.1f} s"
+            self.tally.done("endless statements: from a cancel by pg to its end", took)
             self.tally.acknowledge("select cancelled")
         else:
             raise AssertionError("an endless statement ended")
@@ -268,6 +269,7 @@ class Cancels(Work):
         if statement["status"] == "failed":
             raise StatementFailed(statement)  # its node was killed
         assert statement["status"] == "cancelled" and took < self.WITHIN_S, f"{statement['status']} {took:.1f} s after a cancel"
+        self.tally.done("endless statements: from a cancel by HTTP to its end", took)
         self.tally.acknowledge("select cancelled")
 
 
