@@ -181,7 +181,7 @@ net::Task<Status> Connection::add_portal(const BindMessage &message) {
         if (!status.ok()) co_return status;
     }
     if (!found.ok()) co_return found.status();
-    const std::shared_ptr<Prepared> prepared = *found;
+    const std::shared_ptr<Prepared> &prepared = *found;
     Status status = check_not_failed(prepared->statement);
     if (!status.ok()) co_return status;
     if (message.values.size() != prepared->param_count) {
