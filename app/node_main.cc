@@ -9,6 +9,7 @@
 #include "app/commands.h"
 #include "app/credentials.h"
 #include "app/layout.h"
+#include "app/process_wall.h"
 #include "base/clock.h"
 #include "cluster/node_agent.h"
 #include "config/machine.h"
@@ -54,12 +55,47 @@ Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t 
     return options;
 }
 
+// What a node has to do with: its own directory, the lake and its catalog, the engine's extensions, what the kernel
+// says of memory and processors; and, when the gateway is on another machine, finding it by name.
+ProcessWallOptions wall_options(const config::Settings &settings) {
+    namespace fs = std::filesystem;
+    const LakeLocation lake = lake_of(settings);
+    ProcessWallOptions options;
+    options.read_write = {settings.dir, lake.data_path, fs::path(lake.metadata_path).parent_path().string()};
+    if (settings.log_file != "-") options.read_write.push_back(fs::absolute(settings.log_file).parent_path().string());
+    options.read_only = {lake.staging_path, extension_dir(),           "/proc/self", "/proc/meminfo",
+                         "/sys/fs/cgroup",  "/sys/devices/system/cpu", "/dev/null",  "/dev/urandom"};
+    if (settings.join->unix_path.empty()) {
+        options.connect_ports.push_back(settings.join->port);
+        for (const char *path : {"/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/nsswitch.conf",
+                                 "/etc/gai.conf", "/etc/ld.so.cache", "/lib", "/usr/lib"}) {
+            options.read_only.emplace_back(path);
+        }
+    }
+    return options;
+}
+
 Status run_node(const config::Settings &settings) {
     const SystemClock clock;
-    const auto log = obs::make_log("node", settings.log_file, obs::parse_level(settings.log_level));
     if (!settings.join) return Status(Code::invalid_argument, "--join is missing: where is the gateway?");
     ROOST_ASSIGN_OR_RETURN(const NodeIdentity identity, open_node_directory(settings.dir));
     ROOST_ASSIGN_OR_RETURN(const std::string join_token, load_join_token(settings.token_file));
+    // What is not there when the wall goes up can't be opened later. A lake that this process can't write shows in use.
+    std::error_code ignored;
+    std::filesystem::create_directories(lake_of(settings).staging_path, ignored);
+    // SQLite's scratch files, which would go to /tmp. Nobody else reads the environment yet.
+    ::setenv("SQLITE_TMPDIR", settings.dir.c_str(), 1);
+    // Before anything starts a thread.
+    ROOST_ASSIGN_OR_RETURN(const ProcessWall wall, raise_process_wall(wall_options(settings)));
+    const auto log = obs::make_log("node", settings.log_file, obs::parse_level(settings.log_level));
+    if (wall.files && wall.ports) {
+        log->info("process_wall", {{"landlock_abi", wall.abi}, {"signals", wall.signals}});
+    } else {
+        log->warn("process_wall_missing", {{"landlock_abi", wall.abi},
+                                           {"files", wall.files},
+                                           {"ports", wall.ports},
+                                           {"hint", "files need Linux 5.13, ports 6.7, and Landlock switched on"}});
+    }
     const config::Machine machine = config::read_machine();
     const uint32_t cpus = settings.cpus > 0 ? settings.cpus : machine.cpus;
     const uint64_t memory_bytes =

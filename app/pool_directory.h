@@ -7,6 +7,7 @@
 //   DIR/ready.json       the ready file, there while the pool answers queries
 //   DIR/run.json         of this run only: ports and process ids      DIR/gateway.sock   where its nodes join
 //   DIR/log/             gateway.log, node-1.log …
+//   DIR/lake/            data files and uploads            DIR/catalog/    the lake's catalog, apart from all secrets
 //   DIR/nodes/N/         a node's own: identity, results, spill
 #pragma once
 

@@ -183,7 +183,7 @@ void add_places(std::vector<Setting> &table) {
                         "{dir}/lake", "Where the lake's data files are: a directory, or s3://bucket/prefix"));
     table.push_back(row("catalog", kAll,
                         access("sqlite:PATH|postgres:DSN", &S::catalog, parse_database, written<DatabaseLocation>),
-                        "sqlite:{dir}/catalog.sqlite", "Database of the lake's catalog"));
+                        "sqlite:{dir}/catalog/lake.sqlite", "Database of the lake's catalog"));
     table.push_back(row("meta", kFront,
                         access("sqlite:PATH|postgres:DSN", &S::meta, parse_database, written<DatabaseLocation>),
                         "sqlite:{dir}/meta.sqlite", "Database of users, tokens, workspaces, members and history"));

@@ -114,7 +114,7 @@ TEST(Load, places_follow_the_directory_unless_they_are_given) {
     const auto settings = load_with({"--dir", "/srv/r", "--meta", "sqlite:/other/meta.sqlite"});
     ASSERT_TRUE(settings.ok()) << error_of(settings);
     EXPECT_EQ(settings->store.to_string(), "/srv/r/lake");
-    EXPECT_EQ(settings->catalog.to_string(), "sqlite:/srv/r/catalog.sqlite");
+    EXPECT_EQ(settings->catalog.to_string(), "sqlite:/srv/r/catalog/lake.sqlite");
     EXPECT_EQ(settings->listen.to_string(), "unix:/srv/r/gateway.sock");
     EXPECT_EQ(settings->meta.to_string(), "sqlite:/other/meta.sqlite");
 }
