@@ -57,6 +57,33 @@ TEST_F(EngineWall, FilesOutsideTheLakeCannotBeRead) {
     }
 }
 
+// The lake's own files are within reach of the filesystem: the bound plan is where reading past the tables ends,
+// whoever wrote the view or macro that does it.
+TEST_F(EngineWall, TheLakesFilesAreReadAsTablesOnly) {
+    ASSERT_TRUE(lake.write("CREATE OR REPLACE TABLE walled AS SELECT range AS i FROM range(1000)").status.ok());
+    std::string file;
+    for (const auto &entry : fs::recursive_directory_iterator(lake.lake().data_path)) {
+        if (entry.path().string().find("walled") != std::string::npos && entry.path().extension() == ".parquet") {
+            file = entry.path().string();
+        }
+    }
+    ASSERT_FALSE(file.empty());
+    const std::string scan = "SELECT * FROM parquet_scan('" + file + "')";
+    expect_refused(scan);
+    EXPECT_EQ(lake.read(scan).status.error().rule, "plan:parquet_scan");
+    EXPECT_EQ(lake.read("SELECT count(*) FROM range(3) WHERE 5 IN (SELECT i FROM parquet_scan('" + file + "'))")
+                  .status.error()
+                  .rule,
+              "plan:parquet_scan");
+    ASSERT_TRUE(lake.write("CREATE OR REPLACE VIEW walled_view AS " + scan).status.ok());
+    expect_refused("SELECT * FROM walled_view");
+    expect_refused("CREATE TABLE stolen AS SELECT * FROM walled_view");
+    expect_refused("INSERT INTO walled SELECT * FROM walled_view");
+    ASSERT_TRUE(lake.write("CREATE OR REPLACE MACRO walled_macro() AS TABLE " + scan).status.ok());
+    expect_refused("SELECT * FROM walled_macro()");
+    EXPECT_EQ(lake.read("SELECT count(*) FROM walled").value(), "1000");
+}
+
 TEST_F(EngineWall, NothingIsWrittenOutside) {
     const std::string target = lake.dir() + "/written.csv";
     expect_refused("COPY (SELECT 1) TO '" + target + "'");

@@ -13,6 +13,7 @@
 #include "duckdb/planner/planner.hpp"
 #include "engine/encode.h"
 #include "engine/parsed_statement.h"
+#include "engine/plan_wall.h"
 #include "engine/stopwatch.h"
 
 namespace roost {
@@ -119,7 +120,7 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
         creates_table_as_ = is_create_table_as(*statement);
         const bool names_objects = may_name_objects(*statement, sql_);
         if (names_objects) instance_.load_schema(connection_);
-        connection_.bind(spec.settings, names_objects, [&] { plan(*statement, spec.params); });
+        connection_.bind(spec.settings, names_objects, [&] { plan(*statement, spec); });
         data_->unbound_statement = std::move(statement);
     } catch (const Refused &refused) {
         return refused.status;
@@ -147,8 +148,9 @@ Status RunningQuery::check_catalogs() const {
 
 // What ClientContext does between PendingQuery and the executor, but apart from it: the plan can be judged before it
 // runs.
-void RunningQuery::plan(const duckdb::SQLStatement &statement, const std::vector<Param> &params) {
+void RunningQuery::plan(const duckdb::SQLStatement &statement, const StatementSpec &spec) {
     auto &context = connection_.context();
+    const std::vector<Param> &params = spec.params;
     const auto types = inferred_types(context, statement, params);
     duckdb::Planner planner(context);
     for (size_t i = 0; i < params.size(); i++) {
@@ -164,6 +166,10 @@ void RunningQuery::plan(const duckdb::SQLStatement &statement, const std::vector
     if (!planner.plan || !planner.properties.bound_all_parameters || !planner.value_map.empty()) {
         throw Refused{Status(Code::engine_error, "the statement has more parameters than values were given")
                           .with_sqlstate("08P01")};
+    }
+    // Roost's own statements read uploaded files.
+    if (!spec.internal) {
+        if (Status verdict = check_bound_plan(*planner.plan); !verdict.ok()) throw Refused{std::move(verdict)};
     }
     data->properties.parameter_count = 0;  // the values are constants of the plan
     // It was planned in the transaction it runs in: nothing it was bound to can change, so planning again would only

@@ -73,7 +73,7 @@ public:
     const std::string &profile_json() const { return profile_json_; }
 
 private:
-    void plan(const duckdb::SQLStatement &statement, const std::vector<Param> &params);
+    void plan(const duckdb::SQLStatement &statement, const StatementSpec &spec);
     Status run_to_first_chunk();
     duckdb::StreamExecutionResult execute_task(duckdb::StreamQueryResult &stream);
     void wait_for_chunk(duckdb::StreamQueryResult &stream);
