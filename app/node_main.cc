@@ -80,6 +80,7 @@ Status run_node(const config::Settings &settings) {
     if (!settings.join) return Status(Code::invalid_argument, "--join is missing: where is the gateway?");
     ROOST_ASSIGN_OR_RETURN(const NodeIdentity identity, open_node_directory(settings.dir));
     ROOST_ASSIGN_OR_RETURN(const std::string join_token, load_join_token(settings.token_file));
+    const config::Machine machine = config::read_machine();
     // What is not there when the wall goes up can't be opened later. A lake that this process can't write shows in use.
     std::error_code ignored;
     std::filesystem::create_directories(lake_of(settings).staging_path, ignored);
@@ -96,7 +97,6 @@ Status run_node(const config::Settings &settings) {
                                            {"ports", wall.ports},
                                            {"hint", "files need Linux 5.13, ports 6.7, and Landlock switched on"}});
     }
-    const config::Machine machine = config::read_machine();
     const uint32_t cpus = settings.cpus > 0 ? settings.cpus : machine.cpus;
     const uint64_t memory_bytes =
         settings.memory_bytes > 0 ? std::min(settings.memory_bytes, machine.memory_bytes) : machine.memory_bytes;
