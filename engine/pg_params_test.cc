@@ -7,7 +7,6 @@ namespace roost {
 namespace {
 
 using duckdb::LogicalType;
-using duckdb::LogicalTypeId;
 
 class Params : public testing::Test {
 protected:

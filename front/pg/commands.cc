@@ -317,7 +317,7 @@ net::Task<Result<Connection::Stream>> Connection::run_execute(const sql::Session
                                                               std::vector<int16_t> formats) {
     const Result<std::shared_ptr<Prepared>> found = find_prepared(command.name);
     if (!found.ok()) co_return found.status();
-    const std::shared_ptr<Prepared> prepared = *found;
+    const std::shared_ptr<Prepared> &prepared = *found;
     if (sql::is_session_command(prepared->statement.kind)) co_return unsupported("EXECUTE of a session command");
     Result<std::vector<Param>> params = parse_arguments(command.body);
     if (!params.ok()) co_return params.status();
@@ -417,7 +417,7 @@ net::Task<Status> Connection::describe_command(Prepared &prepared) {
     } else if (prepared.statement.kind == sql::Kind::execute) {
         const Result<std::shared_ptr<Prepared>> found = find_prepared(command.name);
         if (!found.ok()) co_return found.status();
-        const std::shared_ptr<Prepared> body = *found;
+        const std::shared_ptr<Prepared> &body = *found;
         if (!body->is_described && !sql::is_session_command(body->statement.kind)) {
             Status status = co_await describe(*body);
             if (!status.ok()) co_return status;
