@@ -199,8 +199,8 @@ TEST_F(ListingTest, bad_cursors_and_filters_are_refused) {
     StatementFilter filter;
     filter.limit = 2;
     const std::string cursor = store_->list_statements(filter)->cursor;
-    for (std::string bad : {std::string("x"), cursor + "00", cursor.substr(2), "zz" + cursor.substr(2),
-                            std::string(cursor.size(), '0'), std::string(100'000, 'a')}) {
+    for (const std::string &bad : {std::string("x"), cursor + "00", cursor.substr(2), "zz" + cursor.substr(2),
+                                   std::string(cursor.size(), '0'), std::string(100'000, 'a')}) {
         filter.cursor = bad;
         const auto page = store_->list_statements(filter);
         EXPECT_EQ(page.status().code(), Code::invalid_argument) << bad.substr(0, 60);
