@@ -176,5 +176,35 @@ TEST_F(EngineWrite, InternalStatementsReadStagedFilesAndOthersDoNot) {
     EXPECT_EQ(lake.run(import).status.sqlstate(), "42501");
 }
 
+size_t threads_of_this_process() {
+    size_t count = 0;
+    for (const auto &task : std::filesystem::directory_iterator("/proc/self/task")) count += task.exists() ? 1 : 0;
+    return count;
+}
+
+// Some transactions of sessions, of which `conflicts` fail at their commit, in an engine of their own.
+void run_and_close_an_engine(int conflicts) {
+    TestEngine lake;
+    ASSERT_TRUE(lake.write("CREATE TABLE contested AS SELECT range AS i FROM range(5000)").status.ok());
+    for (int n = 0; n < 4; n++) {
+        const Uuid session = Uuid::make();
+        const std::string deletion = "DELETE FROM contested WHERE i = " + std::to_string(n);
+        ASSERT_TRUE(lake.run(TestEngine::session_spec(session, deletion, true)).status.ok());
+        if (n < conflicts) ASSERT_TRUE(lake.write(deletion).status.ok());
+        const Outcome end = lake.run(TestEngine::end_spec(session, TransactionAction::commit));
+        EXPECT_EQ(end.status.ok(), n >= conflicts) << end.status.to_string();
+        if (n < conflicts) EXPECT_EQ(end.status.sqlstate(), "40001") << end.status.to_string();
+        EXPECT_EQ(lake.read("SELECT count(*) FROM contested").value(), std::to_string(5000 - n - 1));
+    }
+}
+
+// DuckLake would keep the transaction, its connection and so the whole instance with its threads and memory for ever.
+TEST(EngineFailedCommit, LeavesNothingBehind) {
+    run_and_close_an_engine(0);  // what a first engine brings for good
+    const size_t before = threads_of_this_process();
+    run_and_close_an_engine(3);
+    EXPECT_EQ(threads_of_this_process(), before);
+}
+
 }  // namespace
 }  // namespace roost

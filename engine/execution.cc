@@ -42,7 +42,7 @@ Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid 
         connection.commit();
         return Status();
     } catch (const std::exception &error) {
-        instance.note_failed_commit();
+        if (connection.left_behind()) instance.note_failed_commit();
         return instance.error(duckdb::ErrorData(error), "");
     }
 }

@@ -6,6 +6,7 @@
 #include "duckdb/main/client_data.hpp"
 #include "duckdb/main/config.hpp"
 #include "duckdb/transaction/meta_transaction.hpp"
+#include "engine/failed_commit.h"
 
 namespace roost {
 
@@ -13,6 +14,7 @@ LakeConnection::LakeConnection(duckdb::DatabaseInstance &database, std::string c
     : connection_(database), catalog_(std::move(catalog)) {
     auto &config = duckdb::ClientConfig::GetConfig(context());
     config.use_replacement_scans = false;
+    mark_as_ours(context());
 }
 
 LakeConnection::~LakeConnection() { rollback(); }
@@ -82,7 +84,13 @@ void LakeConnection::commit() {
         transaction.Rollback(nullptr);
         throw duckdb::TransactionException("current transaction is aborted");
     }
-    transaction.Commit();
+    FailedCommit failed(context(), catalog_);
+    try {
+        transaction.Commit();
+    } catch (...) {
+        left_behind_ = !failed.let_go();
+        throw;
+    }
 }
 
 void LakeConnection::rollback() noexcept {

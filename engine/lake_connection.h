@@ -35,6 +35,8 @@ public:
     void begin(bool read_only);
     // The transaction is over when this returns or throws.
     void commit();
+    // A commit has failed, and the engine holds on to its transaction for ever.
+    bool left_behind() const { return left_behind_; }
     void rollback() noexcept;
     bool in_transaction();
 
@@ -51,6 +53,7 @@ private:
     std::optional<std::vector<std::string>> search_path_;
     std::string time_zone_;
     bool spoiled_ = false;
+    bool left_behind_ = false;
 };
 
 }  // namespace roost
