@@ -65,6 +65,10 @@ ProcessWallOptions wall_options(const config::Settings &settings) {
     if (settings.log_file != "-") options.read_write.push_back(fs::absolute(settings.log_file).parent_path().string());
     options.read_only = {lake.staging_path, extension_dir(),           "/proc/self", "/proc/meminfo",
                          "/sys/fs/cgroup",  "/sys/devices/system/cpu", "/dev/null",  "/dev/urandom"};
+#if __has_feature(address_sanitizer)
+    // Where a sanitizer writes what it finds.
+    if (const char *findings = std::getenv("SANITIZER_FINDINGS")) options.read_write.emplace_back(findings);
+#endif
     if (settings.join->unix_path.empty()) {
         options.connect_ports.push_back(settings.join->port);
         for (const char *path : {"/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/nsswitch.conf",

@@ -36,7 +36,6 @@ if(ROOST_FUZZ)
 endif()
 set(ROOST_TEST_ENVIRONMENT
   "ASAN_OPTIONS=detect_container_overflow=0:detect_stack_use_after_return=1"
-  "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1"
   "ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-16")
