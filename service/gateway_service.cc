@@ -59,7 +59,10 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     for (const meta::Member &member : members) known_members_[member.id] = member;
     ROOST_RETURN_IF_ERROR(recover());
     core_->hub.on_join = [this](const cluster::Member &member) { remember_member(member); };
-    core_->hub.on_leave = [this](const Uuid &id) { core_->metrics.node_gone(id.to_string()); };
+    core_->hub.on_leave = [this](const Uuid &id) {
+        core_->metrics.node_gone(id.to_string());
+        lose_transactions(id);
+    };
     core_->hub.on_heartbeat = [this](const cluster::Member &member) {
         const cluster::Heartbeat &beat = member.heartbeat;
         core_->metrics.node(member.hello.node.to_string(),
@@ -135,13 +138,11 @@ net::Task<void> GatewayService::tick() {
             for (const auto &session : sessions_) {
                 if (!session->lease || session->active > 0 || session->last_active_us > limit_us) continue;
                 core_->log.warn("idle_transaction_ended", {{"session_id", session->id}});
-                forget_transaction(*session);
-                session->transaction = TransactionState::failed;
-                session->transaction_failure =
-                    Status(Code::failed_precondition,
-                           "the transaction was rolled back: it wrote and was then left idle for " +
-                               std::to_string(core_->limits.idle_transaction_timeout_ms / 1000) + " s")
-                        .with_sqlstate("25P03");
+                fail_transaction(*session,
+                                 Status(Code::failed_precondition,
+                                        "the transaction was rolled back: it wrote and was then left idle for " +
+                                            std::to_string(core_->limits.idle_transaction_timeout_ms / 1000) + " s")
+                                     .with_sqlstate("25P03"));
             }
         }
         if (n % 3000 == 0 && core_->limits.history_retention_ms > 0) {
@@ -249,6 +250,28 @@ void GatewayService::forget_transaction(Session &session) {
     session.transaction_has_read = false;
     session.transaction_read_only = false;
     session.transaction_failure = Status();
+}
+
+// Ended by roost itself: whatever the client says next in it, COMMIT too, is answered with `why`.
+void GatewayService::fail_transaction(Session &session, Status why) {
+    forget_transaction(session);
+    session.transaction = TransactionState::failed;
+    session.transaction_failure = std::move(why);
+}
+
+// A node that has left has rolled back everything, and does not know the transaction when it is back a moment later:
+// what is sent to it then would be a transaction without its beginning.
+void GatewayService::lose_transactions(const Uuid &node) {
+    std::set<const Session *> committing;  // whether that has happened is found out by the COMMIT itself
+    for (const RunStream *run : core_->running) {
+        if (run->commits_transaction()) committing.insert(&run->session());
+    }
+    for (const auto &session : sessions_) {
+        if (session->pinned_node != node || session->transaction != TransactionState::open) continue;
+        if (committing.contains(session.get())) continue;
+        core_->log.warn("transaction_lost", {{"session_id", session->id}, {"node_id", node}});
+        fail_transaction(*session, lost_transaction());
+    }
 }
 
 void GatewayService::close_session(const std::shared_ptr<Session> &session) {
@@ -370,7 +393,9 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction
     const bool really_commits = commit && session->transaction == TransactionState::open && session->pinned_node;
     const bool failed = session->transaction == TransactionState::failed;
     if (!really_commits) {
+        Status untold = std::exchange(session->transaction_failure, Status());
         forget_transaction(*session);
+        if (commit && !untold.ok()) co_return untold;
         co_return std::make_unique<LocalStream>(commit && !failed ? "COMMIT" : "ROLLBACK");
     }
     StatementSpec spec;

@@ -87,6 +87,8 @@ private:
                                                                      RunOptions options = {});
     Result<std::unique_ptr<ResultStream>> use(const std::shared_ptr<Session> &session, const sql::Statement &statement);
     void forget_transaction(Session &session);
+    void fail_transaction(Session &session, Status why);
+    void lose_transactions(const Uuid &node);
 
     Status check_node(const std::optional<Uuid> &node) const;
     // Makes the entry and writes its beginning to the history.

@@ -86,12 +86,15 @@ protected:
     std::shared_ptr<Session> open_session() {
         return service_->open_session({.principal = ann_, .workspace = "main", .catalog = {}, .front = "pg"}).value();
     }
-    std::unique_ptr<ResultStream> execute(const std::shared_ptr<Session> &session, const std::string &sql) {
+    Result<std::unique_ptr<ResultStream>> try_execute(const std::shared_ptr<Session> &session, const std::string &sql) {
         auto statements = wait(service_->parse(sql, sql::Context::session));
         EXPECT_TRUE(statements.ok()) << statements.status().to_string();
         ExecuteRequest execute;
         execute.statement = std::move(statements->front());
-        auto stream = wait(service_->execute(session, std::move(execute)));
+        return wait(service_->execute(session, std::move(execute)));
+    }
+    std::unique_ptr<ResultStream> execute(const std::shared_ptr<Session> &session, const std::string &sql) {
+        auto stream = try_execute(session, sql);
         EXPECT_TRUE(stream.ok()) << stream.status().to_string();
         return stream.ok() ? std::move(*stream) : nullptr;
     }
@@ -420,11 +423,60 @@ TEST_F(GatewayServiceTest, ATransactionGoesWithItsNode) {
     add_node();
     node.kill();
     run_until([&] { return hub().members().size() == 1; });
-    const Outcome outcome = read(*execute(session, "SELECT /* rows=1 */ 1"));
-    EXPECT_EQ(outcome.status.code(), Code::unavailable);
+    EXPECT_EQ(try_execute(session, "SELECT /* rows=1 */ 1").status().code(), Code::unavailable);
     EXPECT_EQ(session->transaction, TransactionState::failed);
     execute(session, "ROLLBACK");
     EXPECT_TRUE(read(*execute(session, "SELECT /* rows=1 */ 1")).status.ok());
+}
+
+// A node that is back before the client says its next word knows nothing of the transaction: what follows must not
+// become a transaction without its beginning.
+TEST_F(GatewayServiceTest, ATransactionIsNotContinuedOnARestartedNode) {
+    for (const std::string next : {"INSERT INTO t VALUES /* ddl */ (2)", "SELECT /* rows=1 */ 1", "COMMIT"}) {
+        auto &node = add_node();
+        const auto session = open_session();
+        execute(session, "BEGIN");
+        EXPECT_TRUE(read(*execute(session, "INSERT INTO t VALUES /* ddl */ (1)")).status.ok());
+        ASSERT_EQ(session->pinned_node, node.id);
+        node.kill();
+        auto &again = add_node({.id = node.id, .incarnation = 2});
+        run_until([&] {
+            const auto member = hub().members().find(node.id);
+            return member != hub().members().end() && member->second.hello.incarnation == 2;
+        });
+        auto stream = try_execute(session, next);
+        const Status told = stream.ok() ? read(**stream).status : stream.status();
+        EXPECT_EQ(told.code(), Code::unavailable) << next << ": " << told.to_string();
+        EXPECT_TRUE(again.engine.specs().empty()) << next;
+        if (next != "COMMIT") {
+            EXPECT_EQ(try_execute(session, "SELECT /* rows=1 */ 1").status().sqlstate(), "25P02");
+            execute(session, "ROLLBACK");
+        }
+        EXPECT_EQ(session->transaction, TransactionState::idle);
+        EXPECT_TRUE(read(*execute(session, "SELECT /* rows=1 */ 1")).status.ok());
+        again.kill();
+        run_until([&] { return hub().members().empty(); });
+    }
+    expect_quiet();
+}
+
+// The client had read a part of a result, and commits without asking for the rest.
+TEST_F(GatewayServiceTest, ACommitAfterALostResultSaysSo) {
+    auto &node = add_node();
+    const auto session = open_session();
+    execute(session, "BEGIN");
+    auto stream = execute(session, "SELECT /* rows=3 hang=step */ 1");
+    Outcome outcome;
+    read(*stream, outcome);
+    run_until([&] { return node.engine.hanging("step") == 1; });
+    node.kill();
+    run_until([&] { return hub().members().empty(); });
+    add_node({.id = node.id, .incarnation = 2});
+    run_until([&] { return outcome.ended; });
+    EXPECT_EQ(outcome.status.code(), Code::unavailable);
+    auto commit = try_execute(session, "COMMIT");
+    ASSERT_TRUE(commit.ok()) << "its failure has been told";
+    EXPECT_EQ((*commit)->tag(0), "ROLLBACK");
 }
 
 // --- the writer's lease

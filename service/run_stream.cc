@@ -34,6 +34,11 @@ routing::ClusterSnapshot Core::snapshot() const {
     return cluster;
 }
 
+Status lost_transaction() {
+    return Status(Code::unavailable, "the node that held this transaction was lost, and the transaction with it")
+        .with_hint("roll back and run the transaction again");
+}
+
 meta::StatementRecord new_record(const Session &session, const std::string &catalog) {
     meta::StatementRecord record;
     record.workspace = session.workspace_id;
@@ -181,8 +186,7 @@ Status RunStream::send_to_next(bool no_wait) {
         candidate_++;
     }
     if (session_->pinned_node && !is_autocommit()) {
-        return Status(Code::unavailable, "the node that held this transaction was lost, and the transaction with it")
-            .with_hint("roll back and run the transaction again");
+        return lost_transaction();
     }
     return Status(Code::unavailable, "no node is connected")
         .with_name("no_nodes")
@@ -244,9 +248,7 @@ net::Task<Status> RunStream::explain_loss(Status lost) {
         (is_autocommit() && spec_.writes) || (spec_.transaction == TransactionAction::commit && session_->lease);
     if (!may_have_committed) {
         if (spec_.transaction == TransactionAction::in_session) {
-            co_return Status(Code::unavailable,
-                             "the node that held this transaction was lost, and the transaction with it")
-                .with_hint("roll back and run the transaction again");
+            co_return lost_transaction();
         }
         co_return lost;
     }
@@ -394,7 +396,10 @@ void RunStream::settle_session(const Status &status) {
         if (spec_.writes && (status.ok() || unknown)) core_.leases->count_commit(catalog);
         lease_.reset();
     } else if (spec_.transaction == TransactionAction::in_session) {
-        if (!status.ok() && !closed_early_) session_->transaction = TransactionState::failed;
+        if (!status.ok() && !closed_early_) {
+            session_->transaction = TransactionState::failed;
+            session_->transaction_failure = Status();  // the client hears this one
+        }
     }
     if (status.ok() && remote_) core_.shapes.remember(shape_, completion_.ran_large);
     // Dropped before its end: the node hears of it, and its load is given back when it has stopped.

@@ -29,6 +29,9 @@ struct RunOptions {
 // A statement of this session that has just come in, as the history has it.
 meta::StatementRecord new_record(const Session &session, const std::string &catalog);
 
+// What a client hears whose transaction went with its node.
+Status lost_transaction();
+
 class RunStream final : public ResultStream {
 public:
     RunStream(Core &core, std::shared_ptr<Session> session, sql::Statement statement, StatementSpec spec,
@@ -46,6 +49,8 @@ public:
     std::string tag(uint64_t rows) const override { return command_tag(statement_, completion_, rows); }
     void cancel(Status reason) override;
 
+    const Session &session() const { return *session_; }
+    bool commits_transaction() const { return spec_.transaction == TransactionAction::commit; }
     const meta::StatementRecord &record() const { return record_; }
     bool in_history() const { return options_.in_history; }
     const cluster::Progress *progress() const { return remote_ ? &remote_->progress() : nullptr; }
