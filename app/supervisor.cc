@@ -314,14 +314,15 @@ void Supervisor::write_run_file() {
     if (!written.ok()) log_.warn("run file not written", {{"error", written.message()}});
 }
 
+// The psql line stands last and alone, to be copied whole.
 void Supervisor::announce() {
     const std::string &dir = options_.paths.dir;
     std::cout << "roost is ready: " << nodes_.size() << (nodes_.size() == 1 ? " node" : " nodes") << ", catalog "
               << ready_.catalog << ", logs in " << options_.paths.dir << "/log\n\n"
-              << "  psql   " << psql_line(ready_, options_.paths.passfile()) << "\n"
               << "  HTTP   " << ready_.http << "   (user, password and token: " << options_.paths.credentials() << ")\n"
               << "  SQL    roost sql --dir " << shell_quoted(dir) << " -c 'select 1'\n"
-              << "  stop   Ctrl-C here, or: kill " << ::getpid() << "\n"
+              << "  stop   Ctrl-C here, or: kill " << ::getpid() << "\n\n"
+              << psql_line(ready_, options_.paths.passfile()) << "\n"
               << std::endl;
 }
 

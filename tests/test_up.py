@@ -54,7 +54,7 @@ def test_secrets_are_private(pool):
 
 
 def test_the_printed_psql_line_works_as_it_stands(pool, tmp_path):
-    line = re.search(r"PGPASSFILE=.*", pool.said()).group()
+    line = re.search(r"^PGPASSFILE=.*$", pool.said(), re.M).group()
     done = subprocess.run(["sh", "-c", line + " -Atc 'SELECT 6 * 7'"], env=clean_environment(), cwd=tmp_path,
                           capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
