@@ -104,4 +104,31 @@ inline std::string_view take_bytes(Reader &in) {
     return in.get_raw(std::min(size_bytes, in.remaining()));
 }
 
+// One of the steps that inputs of whole connections have in common. False: it is another, and nothing was read.
+template <class Play>
+bool play_common_step(Play &play, char step, Reader &in) {
+    switch (step) {
+        case '.':
+            play.deliver();
+            return true;
+        case 't':
+            play.pass(in.get<uint8_t>());
+            return true;
+        case 'q':
+            play.drain();
+            return true;
+        case 'u':
+            play.cut();
+            return true;
+        case 'w':
+            play.write_no_more();
+            return true;
+        case 'z':
+            play.leave();
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace roost::net::test

@@ -207,30 +207,14 @@ void run(std::string_view input) {
     Play play;
     Reader in(input);
     while (in.remaining() > 0) {
-        switch (in.get<uint8_t>()) {
+        const char step = static_cast<char>(in.get<uint8_t>());
+        if (test::play_common_step(play, step, in)) continue;
+        switch (step) {
             case '!':
                 play.send(test::take_bytes(in));
                 break;
             case 'g':
                 play.send(request(in.get<uint8_t>()));
-                break;
-            case '.':
-                play.deliver();
-                break;
-            case 't':
-                play.pass(in.get<uint8_t>());
-                break;
-            case 'q':
-                play.drain();
-                break;
-            case 'u':
-                play.cut();
-                break;
-            case 'w':
-                play.write_no_more();
-                break;
-            case 'z':
-                play.leave();
                 break;
             default:
                 break;

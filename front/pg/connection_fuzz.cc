@@ -206,30 +206,13 @@ void run(std::string_view input) {
     if (in.get<uint8_t>() == 'L') play.log_in();
     while (in.remaining() > 0) {
         const char step = static_cast<char>(in.get<uint8_t>());
+        if (net::test::play_common_step(play, step, in)) continue;
         switch (step) {
-            case '.':
-                play.deliver();
-                break;
             case '!':
                 play.send_raw(net::test::take_bytes(in));
                 break;
-            case 't':
-                play.pass(in.get<uint8_t>());
-                break;
             case 'k':
                 play.cancel();
-                break;
-            case 'q':
-                play.drain();
-                break;
-            case 'u':
-                play.cut();
-                break;
-            case 'w':
-                play.write_no_more();
-                break;
-            case 'z':
-                play.leave();
                 break;
             default:
                 if (std::string_view("QPBDECSHFXpdcf").find(step) != std::string_view::npos) {
