@@ -79,6 +79,7 @@ public:
     Completion finish(Status status) override;
 
     Status take_off(const Cancellation &wish) override;
+    Status failure() const override;
     void abandon() override;
 
 private:

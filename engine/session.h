@@ -23,6 +23,8 @@ public:
         virtual ~Stream() = default;
         // Takes what is left off the connection. Stops early, without harm, when `wish` is cancelled.
         virtual Status take_off(const Cancellation &wish) = 0;
+        // What the rest failed with when it was taken off; its reader finds that in its place. Ok: nothing failed.
+        virtual Status failure() const = 0;
         // The transaction ended; the rest of the result with it.
         virtual void abandon() = 0;
     };

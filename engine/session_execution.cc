@@ -94,6 +94,8 @@ Completion SessionExecution::finish(Status status) {
 
 Status SessionExecution::take_off(const Cancellation &wish) { return chunks_->take_off(wish); }
 
+Status SessionExecution::failure() const { return chunks_->failure(); }
+
 void SessionExecution::abandon() {
     if (query_) query_->abandon();
 }

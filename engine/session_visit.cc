@@ -2,6 +2,16 @@
 
 namespace roost {
 
+namespace {
+
+Status transaction_failed() {
+    return Status(Code::failed_precondition,
+                  "current transaction is aborted, commands ignored until end of transaction block")
+        .with_sqlstate("25P02");
+}
+
+}  // namespace
+
 SessionVisit::SessionVisit(Session &session, Cancellation &cancellation)
     : session_(session), cancellation_(cancellation), status_(session.enter(cancellation)) {}
 
@@ -28,15 +38,14 @@ Status SessionVisit::begin(const StatementSpec &spec, InstancePool &pool, uint64
 
 Status SessionVisit::ready(const StatementSpec &spec, InstancePool &pool, const Session::Stream *self,
                            uint64_t own_bytes) {
-    if (session_.failed) {
-        return Status(Code::failed_precondition,
-                      "current transaction is aborted, commands ignored until end of transaction block")
-            .with_sqlstate("25P02");
-    }
+    if (session_.failed) return transaction_failed();
     if (!session_.connection) ROOST_RETURN_IF_ERROR(begin(spec, pool, own_bytes));
     if (Session::Stream *open = session_.stream(); open && open != self) {
         ROOST_RETURN_IF_ERROR(open->take_off(cancellation_));
         session_.set_stream(nullptr);
+        // Whether DuckDB's own transaction is spoilt by it depends on which thread met the error.
+        static_cast<void>(fail(open->failure()));
+        if (session_.failed) return transaction_failed();
     }
     cancellation_.watch(session_.connection->shared_context());
     try {

@@ -16,6 +16,8 @@ public:
     // Moves what is left of the query here; an error of the query comes when the rows before it were read. Stops early,
     // with an error and without harm, when `wish` is cancelled.
     Status take_off(const Cancellation &wish);
+    // What the rest failed with when it was moved.
+    const Status &failure() const { return end_error_; }
     // What was moved, then what the query still has.
     Result<duckdb::unique_ptr<duckdb::DataChunk>> next() override;
 
