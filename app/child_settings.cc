@@ -51,6 +51,7 @@ Settings with_absolute_paths(Settings settings) {
     for (DatabaseLocation *database : {&settings.catalog, &settings.meta}) {
         if (database->kind == DatabaseLocation::Kind::sqlite) database->place = absolute(database->place);
     }
+    settings.staging = absolute(settings.staging);
     settings.ready_file = absolute(settings.ready_file);
     if (settings.listen.is_unix()) {
         settings.listen.unix_path = absolute(settings.listen.unix_path);
@@ -59,7 +60,7 @@ Settings with_absolute_paths(Settings settings) {
             settings.listen = config::Address{"127.0.0.1", 0, ""};
         }
     }
-    for (const char *name : {"store", "catalog", "meta", "listen"}) given(settings, name);
+    for (const char *name : {"store", "staging", "catalog", "meta", "listen"}) given(settings, name);
     return settings;
 }
 
@@ -67,8 +68,6 @@ Status check_supported(const Settings &settings) {
     const auto not_yet = [](const std::string &what, const std::string &instead) {
         return Status(Code::unimplemented, what + " is not supported yet").with_hint("this version takes " + instead);
     };
-    if (settings.store.is_s3) return not_yet("--store " + settings.store.to_string(), "a local directory");
-    if (settings.catalog.kind != DatabaseLocation::Kind::sqlite) return not_yet("--catalog postgres:", "sqlite:PATH");
     if (settings.meta.kind != DatabaseLocation::Kind::sqlite) return not_yet("--meta postgres:", "sqlite:PATH");
     return {};
 }

@@ -41,8 +41,8 @@ Status seed_meta(meta::Store &store, const config::Settings &settings, const Lak
     if (!workspaces.empty()) return Status();
     const meta::Workspace workspace{Uuid::make(), kDefaultWorkspace, kDefaultWorkspace, lake.catalog, clock.wall_us()};
     ROOST_RETURN_IF_ERROR(store.put_workspace(workspace));
-    return store.put_catalog({Uuid::make(), lake.catalog, "sqlite:" + lake.metadata_path, lake.data_path, workspace.id,
-                              true, clock.wall_us()});
+    return store.put_catalog({Uuid::make(), lake.catalog, config::mask_password(settings.catalog.to_string()),
+                              lake.data_path, workspace.id, true, clock.wall_us()});
 }
 
 cluster::HubOptions hub_options(const config::Settings &settings, std::string join_token) {

@@ -19,8 +19,23 @@ LakeLocation lake_of(const config::Settings &settings) {
     LakeLocation lake;
     lake.catalog = kDefaultCatalog;
     lake.metadata_path = settings.catalog.place;
-    lake.data_path = settings.store.path + "/data/";
-    lake.staging_path = settings.store.path + "/staging";
+    lake.on_postgres = settings.catalog.kind == config::DatabaseLocation::Kind::postgres;
+    if (settings.store.is_s3) {
+        lake.data_path = settings.store.to_string() + "/data/";
+        lake.staging_path = settings.staging;
+        lake.store = ObjectStore{
+            .endpoint = settings.s3_endpoint,
+            .region = settings.s3_region,
+            .url_style = settings.s3_url_style,
+            .access_key_id = settings.s3_access_key_id,
+            .secret_access_key = settings.s3_secret_access_key,
+            .session_token = settings.s3_session_token,
+            .timeout_ms = settings.s3_timeout_ms,
+        };
+    } else {
+        lake.data_path = settings.store.path + "/data/";
+        lake.staging_path = settings.store.path + "/staging";
+    }
     return lake;
 }
 

@@ -14,7 +14,8 @@ namespace roost::app {
 inline constexpr const char *kDefaultWorkspace = "main";
 inline constexpr const char *kDefaultCatalog = "lake";
 
-// The lake of these settings: data files in STORE/data, uploads in STORE/staging, the catalog in its SQLite file.
+// The lake of these settings: data files in STORE/data, the catalog in its SQLite file or in Postgres; uploads in
+// STORE/staging of a directory, else in DIR/staging, where DIR is the directory of the whole pool.
 LakeLocation lake_of(const config::Settings &settings);
 
 // Beside the binary when it is installed, else the build tree's.

@@ -218,6 +218,15 @@ void add_object_store(std::vector<Setting> &table) {
                     {"AWS_SESSION_TOKEN"})));
 }
 
+void add_object_store_limits(std::vector<Setting> &table) {
+    using S = Settings;
+    table.push_back(row("s3_timeout_ms", kAll, duration(&S::s3_timeout_ms, kSecond, 600 * kSecond), "20s",
+                        "Most that one request to the object store may take, in whole seconds; each is tried twice"));
+    table.push_back(row("staging", kAll, text("PATH", &S::staging), "{dir}/staging",
+                        "Directory of the gateway for files of roost import when the store is not a directory; nodes "
+                        "read it, so they are on its machine"));
+}
+
 void add_pool(std::vector<Setting> &table) {
     using S = Settings;
     table.push_back(row("nodes", kUp, count(&S::nodes, 1, 64), "3", "Node processes to run"));
@@ -293,6 +302,7 @@ const std::vector<Setting> &all_settings() {
         std::vector<Setting> rows;
         add_places(rows);
         add_object_store(rows);
+        add_object_store_limits(rows);
         add_pool(rows);
         add_limits(rows);
         return rows;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "duckdb/common/error_data.hpp"
+#include "engine/outages.h"
 
 namespace roost {
 
@@ -12,16 +13,6 @@ namespace {
 using duckdb::ExceptionType;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-std::string redact(std::string text, const Redactions &redactions) {
-    for (const auto &[secret, shown] : redactions) {
-        if (secret.empty()) continue;
-        for (size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + shown.size())) {
-            text.replace(at, secret.size(), shown);
-        }
-    }
-    return text;
-}
 
 // 1-based character of a byte offset; 0 when there is none.
 uint32_t character_position(const duckdb::ErrorData &error, std::string_view sql) {
@@ -120,9 +111,10 @@ std::string_view constraint_sqlstate(std::string_view text) {
 bool is_conflict(ExceptionType type, std::string_view text) {
     if (has(text, "database is locked") || has(text, "database table is locked")) return true;
     if (has(text, "Transaction conflict") || has(text, "write-write conflict") || has(text, "Conflict on")) return true;
+    if (has(text, "could not serialize access")) return true;
     const bool commit = has(text, "Failed to commit") || has(text, "Failed to flush changes");
-    if (commit && (has(text, "conflict") || has(text, "concurrent") || has(text, "UNIQUE constraint failed") ||
-                   has(text, "PRIMARY KEY"))) {
+    if (commit && (has(text, "conflict") || has(text, "duplicate key value") || has(text, "concurrent") ||
+                   has(text, "UNIQUE constraint failed") || has(text, "PRIMARY KEY"))) {
         return true;
     }
     return type == ExceptionType::TRANSACTION && has(text, "onflict");
@@ -197,6 +189,16 @@ std::string rule_in(std::string_view text) {
 
 }  // namespace
 
+std::string redact(std::string text, const Redactions &redactions) {
+    for (const auto &[secret, shown] : redactions) {
+        if (secret.empty()) continue;
+        for (size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + shown.size())) {
+            text.replace(at, secret.size(), shown);
+        }
+    }
+    return text;
+}
+
 Status status_of(const duckdb::ErrorData &error, std::string_view sql, const Redactions &redactions) {
     const std::string whole = redact(error.Message(), redactions);
     if (is_conflict(error.Type(), whole)) {
@@ -204,6 +206,7 @@ Status status_of(const duckdb::ErrorData &error, std::string_view sql, const Red
             .with_hint("run the transaction again")
             .with_retryable(true);
     }
+    if (auto outage = outage_of(error)) return *std::move(outage);
     const Kind kind = kind_of(error, whole);
     if (kind.code == Code::internal) {
         return Status(Code::internal, "the query engine failed on this statement; it was restarted")

@@ -17,8 +17,12 @@ class ErrorData;
 
 namespace roost {
 
-// What must not appear in a message, and what stands for it: the node's directories.
+// What must not appear in a message, and what stands for it: the node's directories, the store's keys, the catalog's
+// connection string.
 using Redactions = std::vector<std::pair<std::string, std::string>>;
+
+// `text` with everything in it that must not be shown replaced.
+std::string redact(std::string text, const Redactions &redactions);
 
 // REQUIRES: error.HasError(). `sql` is the statement, for the position; `redactions` longest first.
 Status status_of(const duckdb::ErrorData &error, std::string_view sql, const Redactions &redactions);

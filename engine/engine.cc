@@ -7,6 +7,7 @@
 
 #include "duckdb/main/database.hpp"
 #include "engine/execution.h"
+#include "lake/postgres_dsn.h"
 
 namespace roost {
 
@@ -21,6 +22,20 @@ Redactions redactions_of(const EngineOptions &options) {
         redactions.emplace_back(lake.data_path, lake.catalog + ":data");
         redactions.emplace_back(lake.metadata_path, lake.catalog + ":catalog");
         redactions.emplace_back(lake.staging_path, lake.catalog + ":staging");
+        if (lake.on_postgres) {
+            const std::string shown = lake.catalog + ":catalog";
+            if (const auto dsn = complete_dsn(lake.metadata_path); dsn.ok()) redactions.emplace_back(*dsn, shown);
+            if (const auto places = places_of(lake.metadata_path); places.ok()) {
+                for (const auto &secret : places->secrets) redactions.emplace_back(secret, "***");
+            }
+        }
+        if (lake.store) {
+            redactions.emplace_back(lake.store->endpoint, lake.catalog + ":store");
+            for (const auto &key :
+                 {lake.store->access_key_id, lake.store->secret_access_key, lake.store->session_token}) {
+                redactions.emplace_back(key, "***");
+            }
+        }
     }
     redactions.emplace_back(options.dir, "node");
     redactions.emplace_back(options.extension_dir, "node");
@@ -78,6 +93,10 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                            ResultStore::open(options.dir + "/results", options.result_retention_ms, result_max_bytes));
     const Redactions redactions = redactions_of(options);
     for (const auto &lake : options.lakes) {
+        std::shared_ptr<StoreKeys> keys;
+        if (lake.store) {
+            ROOST_ASSIGN_OR_RETURN(keys, StoreKeys::make(*lake.store, options.extension_dir));
+        }
         auto pool = std::make_unique<InstancePool>(
             InstancePoolOptions{
                 .lake = lake,
@@ -88,6 +107,7 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                 .pinned_bytes = options.pinned_bytes,
                 .spill_max_bytes = options.spill_max_bytes,
                 .redactions = redactions,
+                .keys = std::move(keys),
             },
             *parts_.log);
         // The first statement should not pay for it, and a lake that can't be opened should be known now.

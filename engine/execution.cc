@@ -43,7 +43,12 @@ Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid 
         return Status();
     } catch (const std::exception &error) {
         if (connection.left_behind()) instance.note_failed_commit();
-        return instance.error(duckdb::ErrorData(error), "");
+        Status status = instance.error(duckdb::ErrorData(error), "");
+        // The connection to the catalog broke off: the commit may have reached it.
+        if (!instance.options().lake.on_postgres || status.sqlstate() != "57P03") return status;
+        return Status(Code::unavailable, "the lake's catalog was lost during the commit: it may have taken effect")
+            .with_sqlstate("08007")
+            .with_retryable(false);
     }
 }
 

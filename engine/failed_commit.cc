@@ -20,11 +20,11 @@ constexpr std::chrono::milliseconds kSettle{10};
 
 struct Mark : duckdb::ClientContextState {};
 
-bool is_ours(duckdb::ClientContext &context) { return context.registered_state->Get<Mark>(kMark) != nullptr; }
-
 }  // namespace
 
 void mark_as_ours(duckdb::ClientContext &context) { context.registered_state->GetOrCreate<Mark>(kMark); }
+
+bool is_ours(duckdb::ClientContext &context) { return context.registered_state->Get<Mark>(kMark) != nullptr; }
 
 FailedCommit::FailedCommit(duckdb::ClientContext &context, const std::string &catalog) {
     auto &meta = duckdb::MetaTransaction::Get(context);

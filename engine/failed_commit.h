@@ -17,6 +17,7 @@ namespace roost {
 
 // Tells the connections that roost made from those that DuckLake makes for itself. Called once for each of ours.
 void mark_as_ours(duckdb::ClientContext &context);
+bool is_ours(duckdb::ClientContext &context);
 
 // Made before the commit, on the thread that commits.
 class FailedCommit {

@@ -6,6 +6,7 @@
 
 #include "duckdb/common/exception.hpp"
 #include "duckdb/common/multi_file/multi_file_list.hpp"
+#include "engine/object_key.h"
 
 namespace roost {
 
@@ -189,13 +190,37 @@ private:
 
 }  // namespace
 
+bool has_scheme(std::string_view path) {
+    const size_t colon = path.find("://");
+    return colon != std::string_view::npos && colon > 0 && path.find('/') > colon;
+}
+
 FileWall::FileWall(FileWallOptions options)
     : options_(std::move(options)),
-      data_real_(real_path(options_.data_dir)),
+      data_prefix_(has_scheme(options_.data_dir) ? options_.data_dir : std::string()),
+      data_real_(data_prefix_.empty() ? real_path(options_.data_dir) : std::string()),
       spill_real_(real_path(options_.spill_dir)),
       staging_real_(options_.staging_dir.empty() ? std::string() : real_path(options_.staging_dir)) {}
 
+std::optional<FileWall::Refusal> FileWall::judge_object(const std::string &path, Access access) const {
+    if (data_prefix_.empty() || !path.starts_with(data_prefix_)) {
+        return Refusal{"files.outside_lake", "it is outside the lake"};
+    }
+    std::string_view key = std::string_view(path).substr(data_prefix_.size());
+    // A listing starts from the prefix, or from a folder below it.
+    if (access == Access::list && key.ends_with('/')) key.remove_suffix(1);
+    if (access == Access::list && key.empty()) return std::nullopt;
+    if (!is_plain_key(key)) return Refusal{"files.key", "it is not the plain key of an object"};
+    return std::nullopt;
+}
+
+bool FileWall::is_data(const std::string &path) const {
+    return data_prefix_.empty() ? is_within(real_path(path), data_real_) : path.starts_with(data_prefix_);
+}
+
 std::optional<FileWall::Refusal> FileWall::judge(const std::string &path, Access access) const {
+    // Nothing of an instance's set-up is in a store.
+    if (has_scheme(path)) return judge_object(path, access);
     if (!sealed_.load(std::memory_order_acquire)) return std::nullopt;
     if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) {
         return Refusal{"files.absolute", "only absolute local paths exist here"};
@@ -217,7 +242,7 @@ void FileWall::check(const std::string &path, Access access) const {
 bool FileWall::check_removal(const std::string &path) const {
     check(path, Access::remove);
     if (!sealed_.load(std::memory_order_acquire) || commits_.load() == 0) return false;
-    if (!is_within(real_path(path), data_real_)) return false;
+    if (!is_data(path)) return false;
     if (options_.on_deferred_removal) options_.on_deferred_removal(path);
     return true;
 }

@@ -4,7 +4,9 @@
 //   the instance's spill directory   the same
 //   the staging directory       read and list, only where the options name one
 // and everything else is refused with a PermissionException that names the rule. Paths are judged by where they really
-// lead: a `..` component is refused, symbolic links are resolved. Thread-safe.
+// lead: a `..` component is refused, symbolic links are resolved. A lake whose data is in an object store has
+// s3://BUCKET/PREFIX/ in place of the directory: below it exact keys of plain characters are let through, nothing else
+// that has a scheme ever is. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,13 +14,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "duckdb/common/local_file_system.hpp"
 
 namespace roost {
 
 struct FileWallOptions {
-    std::string data_dir;
+    std::string data_dir;  // or s3://BUCKET/PREFIX/
     std::string spill_dir;
     std::string staging_dir;  // empty: no access
     // Told of each file below data_dir whose removal was put off, see defer_removals.
@@ -59,14 +62,20 @@ private:
         const char *why;
     };
     std::optional<Refusal> judge(const std::string &path, Access access) const;
+    std::optional<Refusal> judge_object(const std::string &path, Access access) const;
+    bool is_data(const std::string &path) const;
 
     const FileWallOptions options_;
-    const std::string data_real_;  // links resolved, no slash at the end
+    const std::string data_prefix_;  // of an object store, with its slash; empty: data is in a directory
+    const std::string data_real_;    // links resolved, no slash at the end
     const std::string spill_real_;
     const std::string staging_real_;
     std::atomic<bool> sealed_{false};
     std::atomic<int> commits_{0};
 };
+
+// `path` names a place in some store: it has a scheme.
+bool has_scheme(std::string_view path);
 
 // The file system to put below DuckDB's VirtualFileSystem.
 duckdb::unique_ptr<duckdb::FileSystem> make_walled_file_system(std::shared_ptr<FileWall> wall);

@@ -15,6 +15,7 @@
 #include "duckdb/main/config.hpp"
 #include "duckdb/main/database.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
+#include "engine/outages.h"
 #include "engine/walls.h"
 #include "lake/ducklake.h"
 
@@ -24,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 2> kExtensions = {"sqlite_scanner", "ducklake"};
+constexpr std::array<std::string_view, 4> kExtensions = {"sqlite_scanner", "postgres_scanner", "httpfs", "ducklake"};
 
 // Another statement of a shared instance may pin pages for a moment.
 constexpr std::chrono::milliseconds kTakeBackPatience{2'000};
@@ -56,6 +57,19 @@ void run(duckdb::Connection &connection, const std::string &sql) {
     if (result->HasError()) result->ThrowError();
 }
 
+// Each transaction takes one connection to the catalog, from its first statement to its end, and no scan takes more.
+void bound_catalog_connections(duckdb::Connection &connection, uint32_t connections_max) {
+    const auto set = [&](const char *name, const std::string &value) {
+        run(connection, std::string("SET GLOBAL ") + name + " = " + value);
+    };
+    set("pg_use_ctid_scan", "false");
+    set("pg_pool_max_connections", std::to_string(connections_max));
+    set("pg_pool_acquire_mode", "'wait'");
+    set("pg_pool_wait_timeout_millis", "10000");
+    // Kept for the next statement; one that the server closed is found out before it is used.
+    set("pg_pool_idle_timeout_millis", "300000");
+}
+
 }  // namespace
 
 Status verify_extensions(const std::string &extension_dir) {
@@ -79,6 +93,7 @@ Instance::~Instance() {
         MutexLock lock(mutex_);
         idle_.clear();
     }
+    if (database_ && options_.keys) await_uploads(*database_->instance);
     database_.reset();
     if (!spill_dir_.empty()) {
         std::error_code ignored;  // what is left is removed when the node starts again
@@ -92,9 +107,11 @@ Result<std::shared_ptr<Instance>> Instance::make(InstanceOptions options, obs::L
         instance->set_up();
     } catch (const std::exception &error) {
         const duckdb::ErrorData data(error);
-        log.error("instance_failed", {{"catalog", instance->options_.lake.catalog}, {"error", data.Message()}});
-        Status status = status_of(data, "", instance->options_.redactions);
-        if (status.code() == Code::conflict) return status;
+        const Redactions &redactions = instance->options_.redactions;
+        log.error("instance_failed",
+                  {{"catalog", instance->options_.lake.catalog}, {"error", redact(data.Message(), redactions)}});
+        Status status = status_of(data, "", redactions);
+        if (status.code() == Code::conflict || outage_of(data)) return status;
         return Status(Code::unavailable, "the node can't open the catalog " + instance->options_.lake.catalog)
             .with_detail(status.message());
     }
@@ -126,11 +143,19 @@ void Instance::set_up() {
     database_ = std::make_unique<duckdb::DuckDB>(nullptr, &config);
 
     duckdb::Connection connection(*database_);
-    for (const auto name : kExtensions) {
+    const std::string_view catalog_extension = options_.lake.on_postgres ? "postgres_scanner" : "sqlite_scanner";
+    for (const auto name : {catalog_extension, std::string_view("ducklake")}) {
         run(connection, "LOAD " + quote_literal(extension_path(options_.extension_dir, name)));
     }
+    if (options_.keys) let_in(connection, options_.extension_dir, wall_, options_.keys);
+    if (options_.lake.on_postgres) bound_catalog_connections(connection, options_.catalog_connections_max);
     run(connection, "SET GLOBAL ducklake_max_retry_count = 5");  // its sleeps can't be interrupted: 1 s in all
-    run(connection, "SET GLOBAL allow_persistent_secrets = false");
+    if (options_.lake.on_postgres) {
+        // The extension looks for a secret among the persistent ones and fails where those are off: there are none.
+        run(connection, "SET GLOBAL secret_directory = " + quote_literal(spill_dir_ + "/secrets"));
+    } else {
+        run(connection, "SET GLOBAL allow_persistent_secrets = false");
+    }
     run(connection, attach_sql(options_.lake, {}));
     raise_walls(connection, options_.internal);
     wall_->seal();
@@ -224,7 +249,11 @@ void Instance::note_failed_commit() {
 Status Instance::error(const duckdb::ErrorData &error, std::string_view sql) {
     if (breaks_instance(error)) {
         mark_broken();
-        log_.error("engine_internal_error", {{"catalog", options_.lake.catalog}, {"error", error.Message()}});
+        log_.error("engine_internal_error",
+                   {{"catalog", options_.lake.catalog}, {"error", redact(error.Message(), options_.redactions)}});
+    } else if (outage_of(error)) {
+        log_.warn("lake_outage",
+                  {{"catalog", options_.lake.catalog}, {"error", redact(error.Message(), options_.redactions)}});
     }
     return status_of(error, sql, options_.redactions);
 }

@@ -12,6 +12,7 @@
 #include "engine/duckdb_errors.h"
 #include "engine/file_system.h"
 #include "engine/lake_connection.h"
+#include "engine/object_store.h"
 #include "lake/lake_location.h"
 #include "obs/log.h"
 
@@ -31,6 +32,8 @@ struct InstanceOptions {
     uint64_t spill_max_bytes = 0;
     bool internal = false;  // may read the staging directory
     Redactions redactions;
+    std::shared_ptr<StoreKeys> keys;       // with lake.store
+    uint32_t catalog_connections_max = 4;  // to a Postgres catalog
 };
 
 // Checks the extension files that instances load unsigned against the pinned SHA-256 sums.

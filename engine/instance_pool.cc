@@ -9,6 +9,11 @@ namespace {
 // Of an instance between statements: schemas and footers stay.
 constexpr uint64_t kIdleBytes = 16ull << 20;
 
+// To a Postgres catalog, at most: one for each statement of the small lane, one for each session with an open
+// transaction (a session more waits, and is told), two for a slot. 20 a node with a ladder of three slots: three nodes
+// hold 60 of the 100 that Postgres gives unless told.
+constexpr uint32_t kSmallConnections = 6, kPinnedConnections = 8, kSlotConnections = 2;
+
 }  // namespace
 
 InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes) const {
@@ -21,6 +26,8 @@ InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes)
         .spill_max_bytes = options_.spill_max_bytes,
         .internal = false,
         .redactions = options_.redactions,
+        .keys = options_.keys,
+        .catalog_connections_max = kSlotConnections,
     };
 }
 
@@ -49,11 +56,15 @@ Result<std::shared_ptr<Instance>> InstancePool::shared(std::shared_ptr<Instance>
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::small() {
-    return shared(&InstancePool::small_, instance_options(1, options_.small_bytes));
+    InstanceOptions options = instance_options(1, options_.small_bytes);
+    options.catalog_connections_max = kSmallConnections;
+    return shared(&InstancePool::small_, std::move(options));
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::pinned() {
-    return shared(&InstancePool::pinned_, instance_options(options_.threads, options_.pinned_bytes));
+    InstanceOptions options = instance_options(options_.threads, options_.pinned_bytes);
+    options.catalog_connections_max = kPinnedConnections;
+    return shared(&InstancePool::pinned_, std::move(options));
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::take_slot(uint32_t slot, uint64_t bytes) {

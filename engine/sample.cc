@@ -9,6 +9,7 @@
 #include "duckdb/main/database.hpp"
 #include "engine/duckdb_errors.h"
 #include "engine/instance.h"
+#include "engine/object_store.h"
 #include "lake/ducklake.h"
 
 namespace roost {
@@ -38,8 +39,15 @@ public:
         config.SetOptionByName("preserve_insertion_order", duckdb::Value::BOOLEAN(false));
         database_ = std::make_unique<duckdb::DuckDB>(nullptr, &config);
         connection_ = std::make_unique<duckdb::Connection>(*database_);
-        for (const std::string name : {"sqlite_scanner", "ducklake"}) load(options, name);
+        load(options, lake.on_postgres ? "postgres_scanner" : "sqlite_scanner");
+        load(options, "ducklake");
+        if (lake.store) {
+            load(options, "httpfs");
+            configure_client(*connection_, *lake.store);
+        }
         if (tpch) load(options, "tpch");
+        // Before there is a catalog that speaks of it.
+        if (create && lake.store) run("FROM glob(" + quote_literal(lake.data_path + "*") + ")");
         run(attach_sql(lake, {.create = create}));
     }
     ~TrustedInstance() {
@@ -73,7 +81,9 @@ private:
 };
 
 Status failure(const std::exception &error, const LakeLocation &lake) {
-    return status_of(error, "", {{lake.metadata_path, "catalog"}, {lake.data_path, "data"}});
+    Redactions redactions{{lake.metadata_path, "catalog"}, {lake.data_path, "data"}};
+    if (lake.store) redactions.emplace_back(lake.store->secret_access_key, "***");
+    return status_of(error, "", redactions);
 }
 
 std::string dbgen_sql(double scale_factor, uint32_t part, uint32_t parts) {
@@ -86,8 +96,8 @@ std::string dbgen_sql(double scale_factor, uint32_t part, uint32_t parts) {
 
 Status create_lake(const LakeLocation &lake, const SampleOptions &options) {
     try {
-        fs::create_directories(lake.data_path);
-        fs::create_directories(fs::path(lake.metadata_path).parent_path());
+        if (!lake.store) fs::create_directories(lake.data_path);
+        if (!lake.on_postgres) fs::create_directories(fs::path(lake.metadata_path).parent_path());
         TrustedInstance instance(options, lake, true, false);
         return Status();
     } catch (const std::exception &error) {

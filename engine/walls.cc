@@ -4,11 +4,13 @@
 #include <string_view>
 
 #include "duckdb/catalog/catalog.hpp"
+#include "duckdb/catalog/catalog_entry/table_function_catalog_entry.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/config.hpp"
 #include "duckdb/main/connection.hpp"
 #include "duckdb/main/database.hpp"
 #include "duckdb/parser/parsed_data/drop_info.hpp"
+#include "engine/failed_commit.h"
 
 namespace roost {
 
@@ -62,6 +64,11 @@ constexpr std::string_view kTableFunctions[] = {
     "parquet_kv_metadata",
     "parquet_metadata",
     "parquet_schema",
+    "pg_clear_cache",
+    "postgres_attach",
+    "postgres_configure_pool",
+    "postgres_scan",
+    "postgres_scan_pushdown",
     "pragma_database_size",
     "pragma_metadata_info",
     "pragma_platform",
@@ -72,6 +79,7 @@ constexpr std::string_view kTableFunctions[] = {
     "query_table",
     "read_blob",
     "read_duckdb",
+    "read_postgres_binary",
     "read_text",
     "seq_scan",
     "sqlite_attach",
@@ -87,12 +95,33 @@ constexpr std::string_view kFileReaders[] = {
     "read_ndjson",    "read_ndjson_auto",  "read_ndjson_objects",
     "read_parquet",   "sniff_csv",
 };
-constexpr std::string_view kScalarFunctions[] = {"json_serialize_plan", "stats", "vector_type", "write_log"};
+constexpr std::string_view kScalarFunctions[] = {
+    "json_serialize_plan", "postgres_hstore_get", "postgres_hstore_to_json", "stats", "vector_type", "write_log"};
+constexpr std::string_view kCopyFunctions[] = {"postgres_binary"};
+// DuckLake calls these on connections of its own when its catalog is in Postgres: they stay, for nobody else.
+constexpr std::string_view kReservedFunctions[] = {"postgres_execute", "postgres_query"};
 constexpr std::string_view kMacros[] = {"get_block_size"};
 constexpr std::string_view kTableMacros[] = {"duckdb_logs_parsed", "duckdb_profiling_settings", "histogram",
                                              "histogram_values"};
 constexpr std::string_view kMainViews[] = {"duckdb_databases", "duckdb_logs", "pragma_database_list"};
 constexpr std::string_view kPgCatalogViews[] = {"pg_settings"};
+
+struct ReservedFunction : duckdb::TableFunctionInfo {
+    explicit ReservedFunction(duckdb::table_function_bind_t own_bind) : bind(own_bind) {}
+    const duckdb::table_function_bind_t bind;
+};
+
+// A connection of ours runs what a tenant sent, whatever view or macro brought the call: binding alone would send text
+// to the catalog.
+duckdb::unique_ptr<duckdb::FunctionData> bind_reserved(duckdb::ClientContext &context,
+                                                       duckdb::TableFunctionBindInput &input,
+                                                       duckdb::vector<duckdb::LogicalType> &types,
+                                                       duckdb::vector<std::string> &names) {
+    if (is_ours(context)) {
+        throw duckdb::PermissionException("The function is not open to statements (rule functions.reserved)");
+    }
+    return input.info->Cast<ReservedFunction>().bind(context, input, types, names);
+}
 
 class Pruner {
 public:
@@ -110,6 +139,17 @@ public:
             info.allow_drop_internal = true;
             info.cascade = true;
             system_.DropEntry(context_, info);
+        }
+    }
+
+    void reserve(std::string_view name) {
+        auto entry = system_.GetEntry<duckdb::TableFunctionCatalogEntry>(context_, "main", std::string(name),
+                                                                               duckdb::OnEntryNotFound::RETURN_NULL);
+        if (!entry) return;
+        for (auto &function : entry->functions.functions) {
+            if (function.function_info) throw duckdb::InternalException("a reserved function has state of its own");
+            function.function_info = duckdb::make_shared_ptr<ReservedFunction>(function.bind);
+            function.bind = bind_reserved;
         }
     }
 
@@ -133,10 +173,12 @@ void raise_walls(duckdb::Connection &connection, bool internal) {
         pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kTableFunctions);
         if (!internal) pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kFileReaders);
         pruner.drop(CatalogType::SCALAR_FUNCTION_ENTRY, kScalarFunctions);
+        pruner.drop(CatalogType::COPY_FUNCTION_ENTRY, kCopyFunctions);
         pruner.drop(CatalogType::MACRO_ENTRY, kMacros);
         pruner.drop(CatalogType::TABLE_MACRO_ENTRY, kTableMacros);
         pruner.drop(CatalogType::VIEW_ENTRY, kMainViews);
         pruner.drop(CatalogType::VIEW_ENTRY, kPgCatalogViews, "pg_catalog");
+        for (const auto name : kReservedFunctions) pruner.reserve(name);
     });
     lock_configuration(*context.db);
 }

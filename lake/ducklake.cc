@@ -4,6 +4,9 @@
 
 #include <memory>
 
+#include "lake/ducklake_postgres.h"
+#include "lake/postgres_dsn.h"
+
 namespace roost {
 
 namespace {
@@ -41,11 +44,19 @@ std::string quote_identifier(std::string_view name) { return quoted(name, '"'); 
 std::string quote_literal(std::string_view text) { return quoted(text, '\''); }
 
 std::string attach_sql(const LakeLocation &lake, const AttachMode &mode) {
-    // WAL: readers go on while one writes.
-    return "ATTACH " + quote_literal("ducklake:sqlite:" + lake.metadata_path) + " AS " +
-           quote_identifier(lake.catalog) + " (DATA_PATH " + quote_literal(lake.data_path) +
-           ", META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT " + std::to_string(mode.busy_timeout_ms) +
-           ", CREATE_IF_NOT_EXISTS " + (mode.create ? "true" : "false") + ")";
+    std::string place, options;
+    if (lake.on_postgres) {
+        // A text that can't be parsed is left to the extension to refuse.
+        const auto dsn = complete_dsn(lake.metadata_path);
+        place = "postgres:" + (dsn.ok() ? *dsn : lake.metadata_path);
+        options = ", META_SECRET_STORAGE_TABLE ''";  // no table of secrets is looked for
+    } else {
+        place = "sqlite:" + lake.metadata_path;
+        // WAL: readers go on while one writes.
+        options = ", META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT " + std::to_string(mode.busy_timeout_ms);
+    }
+    return "ATTACH " + quote_literal("ducklake:" + place) + " AS " + quote_identifier(lake.catalog) + " (DATA_PATH " +
+           quote_literal(lake.data_path) + options + ", CREATE_IF_NOT_EXISTS " + (mode.create ? "true" : "false") + ")";
 }
 
 std::string commit_mark(const Uuid &statement) { return std::string(kMarkPrefix) + statement.to_string(); }
@@ -56,6 +67,7 @@ std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement) 
 }
 
 Result<std::optional<uint64_t>> find_commit(const LakeLocation &lake, const Uuid &statement) {
+    if (lake.on_postgres) return find_postgres_commit(lake.metadata_path, commit_mark(statement));
     sqlite3 *raw = nullptr;
     const int opened = sqlite3_open_v2(lake.metadata_path.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr);
     const std::unique_ptr<sqlite3, CloseDatabase> database(raw);

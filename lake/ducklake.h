@@ -1,5 +1,5 @@
 // DuckLake's own language: the ATTACH of a lake, the message that marks a commit as roost's, and finding a commit again
-// by that mark in the SQLite catalog. Stateless, thread-safe. Called by engine/ (attach, commits) and by the gateway
+// by that mark in the catalog. Stateless, thread-safe. Called by engine/ (attach, commits) and by the gateway
 // (find_commit, after a reply was lost).
 #pragma once
 
@@ -36,7 +36,8 @@ std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement);
 // The snapshot that `statement` made, or nothing if it made none. Fine beside an engine because roost links libsqlite3
 // dynamically: the engine's extension then uses the same one. (Two SQLite libraries in one process would drop each
 // other's file locks.)
-// Errors: io_error (no such file, not a lake), unavailable (locked for longer than a second).
+// Errors: io_error (no such file, not a lake), unavailable (locked for longer than a second; a Postgres that can't be
+// reached).
 Result<std::optional<uint64_t>> find_commit(const LakeLocation &lake, const Uuid &statement);
 
 }  // namespace roost

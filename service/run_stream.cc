@@ -135,6 +135,11 @@ net::Task<Status> RunStream::begin() {
 net::Task<Status> RunStream::take_lease() {
     const std::string &catalog = spec_.settings.catalog;
     if (!spec_.writes || session_->lease) co_return Status();
+    if (const auto lake = core_.lakes.find(catalog); lake != core_.lakes.end() && lake->second.on_postgres) {
+        // Postgres takes many writers at once and refuses the one that lost a race. The mark that it writes stays.
+        if (!is_autocommit()) session_->lease = std::make_shared<WriteLease>(nullptr, catalog);
+        co_return Status();
+    }
     const int64_t since_us = core_.clock.monotonic_us();
     auto lease = co_await core_.leases->acquire(catalog, core_.limits.admission_wait_ms, changed_, cancel_reason_);
     timings_.lease_us = core_.clock.monotonic_us() - since_us;
