@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "lake/postgres_dsn.h"
+
 namespace roost::app {
 namespace {
 
@@ -68,6 +70,9 @@ Status check_supported(const Settings &settings) {
     const auto not_yet = [](const std::string &what, const std::string &instead) {
         return Status(Code::unimplemented, what + " is not supported yet").with_hint("this version takes " + instead);
     };
+    if (settings.catalog.kind == DatabaseLocation::Kind::postgres) {
+        ROOST_RETURN_IF_ERROR(complete_dsn(settings.catalog.place).status());
+    }
     if (settings.meta.kind != DatabaseLocation::Kind::sqlite) return not_yet("--meta postgres:", "sqlite:PATH");
     return {};
 }

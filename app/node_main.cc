@@ -2,22 +2,19 @@
 #include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
-#include <charconv>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 
 #include "admission/ledger.h"
 #include "app/commands.h"
 #include "app/credentials.h"
 #include "app/layout.h"
-#include "app/process_wall.h"
+#include "app/node_wall.h"
 #include "base/clock.h"
 #include "cluster/node_agent.h"
 #include "config/machine.h"
 #include "deps/version.h"
 #include "engine/engine.h"
-#include "lake/postgres_dsn.h"
 #include "net/loop.h"
 #include "obs/log.h"
 
@@ -58,83 +55,6 @@ Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t 
     return options;
 }
 
-// Finding others by name.
-constexpr const char *kNameFiles[] = {
-    "/etc/hosts",       "/etc/host.conf", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/gai.conf",
-    "/etc/ld.so.cache", "/lib",           "/usr/lib"};
-// Where certificates of authorities are, on one system or another.
-constexpr const char *kCertificateFiles[] = {"/etc/ssl", "/etc/pki", "/usr/share/ca-certificates",
-                                             "/usr/local/share/ca-certificates"};
-
-uint16_t port_of(const std::string &endpoint) {
-    const bool plain = endpoint.starts_with("http://");
-    const size_t scheme = endpoint.find("://");
-    const std::string_view host = std::string_view(endpoint).substr(scheme == std::string::npos ? 0 : scheme + 3);
-    const size_t end = std::min(host.find('/'), host.size());
-    const size_t colon = host.substr(0, end).rfind(':');
-    uint16_t port = plain ? 80 : 443;
-    if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos) {
-        std::from_chars(host.data() + colon + 1, host.data() + end, port);
-    }
-    return port;
-}
-
-void allow_store(const ObjectStore &store, ProcessWallOptions &options) {
-    options.connect_ports.push_back(port_of(store.endpoint));
-    options.read_only.insert(options.read_only.end(), std::begin(kNameFiles), std::end(kNameFiles));
-    if (store.endpoint.starts_with("http://")) return;
-    options.read_only.insert(options.read_only.end(), std::begin(kCertificateFiles), std::end(kCertificateFiles));
-}
-
-Status allow_postgres(const std::string &dsn, ProcessWallOptions &options) {
-    ROOST_ASSIGN_OR_RETURN(const DsnPlaces places, places_of(dsn));
-    options.connect_ports.insert(options.connect_ports.end(), places.ports.begin(), places.ports.end());
-    options.read_only.insert(options.read_only.end(), places.paths.begin(), places.paths.end());
-    options.read_only.insert(options.read_only.end(), std::begin(kNameFiles), std::end(kNameFiles));
-    options.read_only.insert(options.read_only.end(), std::begin(kCertificateFiles), std::end(kCertificateFiles));
-    return Status();
-}
-
-// What a node has to do with: its own directory, the lake and its catalog, the engine's extensions, what the kernel
-// says of memory and processors; and, for what is reached by network (gateway, store, catalog), its port and what
-// finding it by name takes.
-Result<ProcessWallOptions> wall_options(const config::Settings &settings) {
-    namespace fs = std::filesystem;
-    const LakeLocation lake = lake_of(settings);
-    ProcessWallOptions options;
-    options.read_write = {settings.dir};
-    if (!lake.store) options.read_write.push_back(lake.data_path);
-    if (!lake.on_postgres) options.read_write.push_back(fs::path(lake.metadata_path).parent_path().string());
-    if (settings.log_file != "-") options.read_write.push_back(fs::absolute(settings.log_file).parent_path().string());
-    options.read_only = {lake.staging_path, extension_dir(),           "/proc/self", "/proc/meminfo",
-                         "/sys/fs/cgroup",  "/sys/devices/system/cpu", "/dev/null",  "/dev/urandom"};
-#if __has_feature(address_sanitizer)
-    // Where a sanitizer writes what it finds.
-    if (const char *findings = std::getenv("SANITIZER_FINDINGS")) options.read_write.emplace_back(findings);
-#endif
-    if (settings.join->unix_path.empty()) {
-        options.connect_ports.push_back(settings.join->port);
-        options.read_only.insert(options.read_only.end(), std::begin(kNameFiles), std::end(kNameFiles));
-    }
-    if (lake.store) allow_store(*lake.store, options);
-    if (lake.on_postgres) ROOST_RETURN_IF_ERROR(allow_postgres(lake.metadata_path, options));
-    return options;
-}
-
-// The settings have the store's keys and the catalog's password; the environment they came from, which any code of the
-// process could read, is wiped. REQUIRES: no other thread yet.
-void wipe_environment() {
-    std::vector<std::string> names;
-    for (char **entry = environ; *entry; entry++) {
-        const std::string_view text = *entry;
-        const size_t equals = text.find('=');
-        if (equals == std::string_view::npos || !(text.starts_with("ROOST_") || text.starts_with("AWS_"))) continue;
-        names.emplace_back(text.substr(0, equals));
-        ::explicit_bzero(*entry + equals + 1, text.size() - equals - 1);
-    }
-    for (const std::string &name : names) ::unsetenv(name.c_str());
-}
-
 Status run_node(const config::Settings &settings) {
     const SystemClock clock;
     wipe_environment();
@@ -142,14 +62,8 @@ Status run_node(const config::Settings &settings) {
     ROOST_ASSIGN_OR_RETURN(const NodeIdentity identity, open_node_directory(settings.dir));
     ROOST_ASSIGN_OR_RETURN(const std::string join_token, load_join_token(settings.token_file));
     const config::Machine machine = config::read_machine();
-    // What is not there when the wall goes up can't be opened later. A lake that this process can't write shows in use.
-    std::error_code ignored;
-    std::filesystem::create_directories(lake_of(settings).staging_path, ignored);
-    // SQLite's scratch files, which would go to /tmp. Nobody else reads the environment yet.
-    ::setenv("SQLITE_TMPDIR", settings.dir.c_str(), 1);
     // Before anything starts a thread.
-    ROOST_ASSIGN_OR_RETURN(const ProcessWallOptions inside, wall_options(settings));
-    ROOST_ASSIGN_OR_RETURN(const ProcessWall wall, raise_process_wall(inside));
+    ROOST_ASSIGN_OR_RETURN(const ProcessWall wall, raise_node_wall(settings));
     const auto log = obs::make_log("node", settings.log_file, obs::parse_level(settings.log_level));
     if (wall.files && wall.ports) {
         log->info("process_wall", {{"landlock_abi", wall.abi}, {"signals", wall.signals}});

@@ -7,7 +7,7 @@
 
 #include "duckdb/main/database.hpp"
 #include "engine/execution.h"
-#include "lake/postgres_dsn.h"
+#include "engine/lake_redactions.h"
 
 namespace roost {
 
@@ -15,37 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Longest first, so that a directory inside another is named by its own word.
-Redactions redactions_of(const EngineOptions &options) {
-    Redactions redactions;
+Redactions all_redactions(const EngineOptions &options) {
+    Redactions redactions{{options.dir, "node"}, {options.extension_dir, "node"}};
     for (const auto &lake : options.lakes) {
-        redactions.emplace_back(lake.data_path, lake.catalog + ":data");
-        redactions.emplace_back(lake.metadata_path, lake.catalog + ":catalog");
-        redactions.emplace_back(lake.staging_path, lake.catalog + ":staging");
-        if (lake.on_postgres) {
-            const std::string shown = lake.catalog + ":catalog";
-            if (const auto dsn = complete_dsn(lake.metadata_path); dsn.ok()) redactions.emplace_back(*dsn, shown);
-            if (const auto places = places_of(lake.metadata_path); places.ok()) {
-                for (const auto &secret : places->secrets) redactions.emplace_back(secret, "***");
-            }
-        }
-        if (lake.store) {
-            redactions.emplace_back(lake.store->endpoint, lake.catalog + ":store");
-            for (const auto &key :
-                 {lake.store->access_key_id, lake.store->secret_access_key, lake.store->session_token}) {
-                redactions.emplace_back(key, "***");
-            }
-        }
+        const Redactions own = redactions_of(lake);
+        redactions.insert(redactions.end(), own.begin(), own.end());
     }
-    redactions.emplace_back(options.dir, "node");
-    redactions.emplace_back(options.extension_dir, "node");
-    for (auto &[path, name] : redactions) {
-        while (path.size() > 1 && path.back() == '/') path.pop_back();
-    }
-    std::erase_if(redactions, [](const auto &entry) { return entry.first.size() < 2; });
-    std::stable_sort(redactions.begin(), redactions.end(),
-                     [](const auto &a, const auto &b) { return a.first.size() > b.first.size(); });
-    return redactions;
+    return in_order(std::move(redactions));
 }
 
 class DuckdbEngine final : public Engine {
@@ -91,7 +67,7 @@ Status DuckdbEngine::open(const EngineOptions &options) {
     const uint64_t result_max_bytes = options.result_max_bytes > 0 ? options.result_max_bytes : options.spill_max_bytes;
     ROOST_ASSIGN_OR_RETURN(parts_.results,
                            ResultStore::open(options.dir + "/results", options.result_retention_ms, result_max_bytes));
-    const Redactions redactions = redactions_of(options);
+    const Redactions redactions = all_redactions(options);
     for (const auto &lake : options.lakes) {
         std::shared_ptr<StoreKeys> keys;
         if (lake.store) {

@@ -9,7 +9,9 @@
 #include "duckdb/main/database.hpp"
 #include "engine/duckdb_errors.h"
 #include "engine/instance.h"
+#include "engine/lake_redactions.h"
 #include "engine/object_store.h"
+#include "engine/outages.h"
 #include "lake/ducklake.h"
 
 namespace roost {
@@ -80,10 +82,13 @@ private:
     std::unique_ptr<duckdb::Connection> connection_;
 };
 
+// Whoever starts a pool may know what the database or the store said, but for the secrets in it.
 Status failure(const std::exception &error, const LakeLocation &lake) {
-    Redactions redactions{{lake.metadata_path, "catalog"}, {lake.data_path, "data"}};
-    if (lake.store) redactions.emplace_back(lake.store->secret_access_key, "***");
-    return status_of(error, "", redactions);
+    const Redactions redactions = redactions_of(lake);
+    const duckdb::ErrorData data(error);
+    Status status = status_of(data, "", redactions);
+    if (!outage_of(data)) return status;
+    return std::move(status).with_detail(redact(data.Message(), redactions)).with_hint("");
 }
 
 std::string dbgen_sql(double scale_factor, uint32_t part, uint32_t parts) {

@@ -1,4 +1,4 @@
-// Looking up a commit in a catalog that is in Postgres. Blocking, for at most some 20 s; stateless, thread-safe. Called
+// Looking up a commit in a catalog that is in Postgres. Blocking, for at most 10 s; stateless, thread-safe. Called
 // by find_commit.
 #pragma once
 

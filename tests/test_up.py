@@ -233,8 +233,10 @@ def test_a_port_in_use_is_named_with_its_flag(tmp_path, flag):
 
 
 @pytest.mark.parametrize("flags, words", [
-    (["--store", "s3://bucket/prefix"], ["--store s3://bucket/prefix", "not supported yet"]),
-    (["--catalog", "postgres:host=x"], ["--catalog postgres:", "not supported yet"]),
+    (["--store", "s3://b/prefix"], ["--store", "is not a bucket name"]),
+    (["--store", "gs://bucket/prefix"], ["--store", "only s3:// and directories"]),
+    (["--catalog", "postgres:password=geheim x"], ["the connection string of the Postgres catalog can't be understood"]),
+    (["--catalog", "mysql:host=x"], ["--catalog", "starts with sqlite: or postgres:"]),
     (["--meta", "postgres:host=x"], ["--meta postgres:", "not supported yet"]),
     (["--nodse", "3"], ["unknown flag --nodse", "did you mean --nodes?"]),
     (["--nodes", "many"], ["--nodes", "many"]),
