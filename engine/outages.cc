@@ -53,7 +53,7 @@ constexpr std::array<std::string_view, 4> kCatalogSql = {"Failed to execute quer
 Status lost_catalog() {
     return Status(Code::unavailable, "the lake's catalog can't be reached")
         .with_sqlstate("57P03")
-        .with_hint("try again; the node's log has the database's own words")
+        .with_hint("try again; the log has the database's own words")
         .with_retryable(true);
 }
 
@@ -75,7 +75,7 @@ std::optional<Status> catalog_outage(std::string_view text) {
     }
     if (has_any(text, kRefusedLogin)) {
         return Status(Code::io_error, "the lake's catalog refused roost's login")
-            .with_hint("--catalog names the user; the node's log has the database's own words")
+            .with_hint("--catalog names the user; the log has the database's own words")
             .with_retryable(false);
     }
     if (has_any(text, kLockTimeout)) {
@@ -86,7 +86,7 @@ std::optional<Status> catalog_outage(std::string_view text) {
     if (has_any(text, kLostCatalog)) return lost_catalog();
     if (has_any(text, kCatalogSql)) {
         return Status(Code::io_error, "the lake's catalog refused a statement of the engine")
-            .with_hint("the node's log has the database's own words");
+            .with_hint("the log has the database's own words");
     }
     return std::nullopt;
 }
@@ -120,7 +120,7 @@ Status store_answered(int status, std::string_view text) {
         default:
             if (status >= 400 && status < 500) {
                 return Status(Code::io_error, "the lake's store refused a request" + answer)
-                    .with_hint("the node's log has the store's own words");
+                    .with_hint("the log has the store's own words");
             }
     }
     return Status(Code::unavailable, "the lake's store does not answer as it should" + answer)
@@ -143,7 +143,7 @@ std::optional<Status> store_outage(const duckdb::ErrorData &error, std::string_v
     if (const int status = http_status(error); status >= 400) return store_answered(status, text);
     return Status(Code::unavailable, "the lake's store can't be reached, or breaks off")
         .with_sqlstate("58030")
-        .with_hint("try again; the node's log has the client's own words")
+        .with_hint("try again; the log has the client's own words")
         .with_retryable(true);
 }
 

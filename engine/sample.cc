@@ -88,7 +88,7 @@ Status failure(const std::exception &error, const LakeLocation &lake) {
     const duckdb::ErrorData data(error);
     Status status = status_of(data, "", redactions);
     if (!outage_of(data)) return status;
-    return std::move(status).with_detail(redact(data.Message(), redactions)).with_hint("");
+    return std::move(status).with_detail(redact(data.Message(), redactions));
 }
 
 std::string dbgen_sql(double scale_factor, uint32_t part, uint32_t parts) {
