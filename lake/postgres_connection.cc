@@ -8,6 +8,8 @@
 #include <charconv>
 #include <vector>
 
+#include "lake/ducklake.h"
+
 namespace roost {
 
 namespace {
@@ -108,6 +110,7 @@ bool PostgresRow::boolean(int column) const {
 struct PostgresConnection::State {
     std::string connection_string;
     std::string password;
+    std::string schema;
     PGconn *connection = nullptr;
     bool in_transaction = false;
 
@@ -120,7 +123,9 @@ struct PostgresConnection::State {
     }
 };
 
-PostgresConnection::PostgresConnection(std::string connection_string) : state_(std::make_unique<State>()) {
+PostgresConnection::PostgresConnection(std::string connection_string, std::string schema)
+    : state_(std::make_unique<State>()) {
+    state_->schema = std::move(schema);
     state_->password = password_of(connection_string);
     state_->connection_string = std::move(connection_string);
 }
@@ -185,6 +190,10 @@ Status PostgresConnection::prepare_session(const CallLimits &limits) {
     ROOST_RETURN_IF_ERROR(receive(no_rows, limits));
     ROOST_RETURN_IF_ERROR(send("SET DateStyle = 'ISO'", {}, limits));
     ROOST_RETURN_IF_ERROR(receive(no_rows, limits));
+    if (!state_->schema.empty()) {
+        ROOST_RETURN_IF_ERROR(send("SET search_path = " + quote_identifier(state_->schema), {}, limits));
+        ROOST_RETURN_IF_ERROR(receive(no_rows, limits));
+    }
     ROOST_RETURN_IF_ERROR(send("SET client_connection_check_interval = 1000", {}, limits));
     const Status known = receive(no_rows, limits);
     // Servers on some systems can't; a statement that nobody waits for ends later there.

@@ -34,8 +34,9 @@ private:
 
 class PostgresConnection {
 public:
-    // "host=… dbname=…" or "postgresql://…". Connects nothing yet.
-    explicit PostgresConnection(std::string connection_string);
+    // "host=… dbname=…" or "postgresql://…". Connects nothing yet. `schema`: where unqualified names are looked up;
+    // empty: the server's own setting.
+    explicit PostgresConnection(std::string connection_string, std::string schema = "");
     ~PostgresConnection();
     PostgresConnection(const PostgresConnection &) = delete;
     PostgresConnection &operator=(const PostgresConnection &) = delete;
@@ -57,7 +58,7 @@ public:
 
     bool connected() const;
     void disconnect();
-    // Counts up with every connection made: a prepared or temporary thing of an older one is gone.
+    // Counts up with every connection made: what was set or prepared in an older one is gone.
     uint64_t generation() const { return generation_; }
 
 private:

@@ -1,0 +1,222 @@
+// The mirror against the truth: after each step of a lake's random life the mirror that was brought forward is compared
+// with one that was just loaded and with what DuckLake itself answers. ROOST_MIRROR_STEPS and ROOST_MIRROR_SEED make a
+// longer or another run; the seed of a failure is in its message.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "lake/mirror.h"
+#include "lake/test_random_lake.h"
+
+namespace roost {
+namespace {
+
+using testing::LakeClient;
+using testing::RandomLake;
+using testing::TestLake;
+using testing::TextRows;
+
+CallLimits soon() { return CallLimits::in(std::chrono::seconds(60)); }
+
+uint64_t setting(const char *name, uint64_t otherwise) {
+    const char *value = getenv(name);
+    return value == nullptr ? otherwise : std::stoull(value);
+}
+
+std::string text(const std::optional<uint64_t> &number) { return number ? std::to_string(*number) : "NULL"; }
+
+TextRows sorted(TextRows rows) {
+    std::sort(rows.begin(), rows.end());
+    return rows;
+}
+
+// First place where two texts of many lines differ.
+std::string difference(const std::string &a, const std::string &b) {
+    size_t at = 0;
+    while (at < a.size() && at < b.size() && a[at] == b[at]) at++;
+    const size_t line = a.rfind('\n', at) == std::string::npos ? 0 : a.rfind('\n', at) + 1;
+    const auto cut = [&](const std::string &of) {
+        return line < of.size() ? of.substr(line, of.find('\n', at) - line) : "";
+    };
+    return "brought forward: " + cut(a) + "\nloaded:          " + cut(b);
+}
+
+class Comparison {
+public:
+    Comparison(const LakeState &state, LakeClient &client) : state_(state), client_(client) {}
+
+    void table_info() {
+        TextRows mine;
+        for (const auto &table : state_.tables()) {
+            const SegmentList &segments = table->data->segments;
+            mine.push_back({table->definition->name, std::to_string(table->definition->schema_id),
+                            std::to_string(table->id()), table->definition->uuid, std::to_string(segments.size()),
+                            std::to_string(segments.file_size_bytes())});
+        }
+        mine = sorted(std::move(mine));
+        TextRows theirs = sorted(client_.rows("FROM ducklake_table_info('lake')"));
+        // DuckLake counts delete files there whose data file has ended as well; files() compares those that matter.
+        for (TextRows *rows : {&mine, &theirs}) {
+            for (auto &row : *rows) row.resize(6);
+        }
+        EXPECT_EQ(mine, theirs);
+    }
+    void snapshot() {
+        const TextRows theirs = client_.rows(
+            "SELECT snapshot_id, epoch_us(snapshot_time), schema_version FROM ducklake_snapshots('lake') ORDER BY "
+            "snapshot_id DESC LIMIT 1");
+        const LakeSnapshot &mine = state_.snapshot();
+        EXPECT_EQ(
+            theirs,
+            (TextRows{{std::to_string(mine.id), std::to_string(mine.time_us), std::to_string(mine.schema_version)}}));
+    }
+    void names() {
+        TextRows columns, views, macros;
+        for (const auto &table : state_.tables()) {
+            for (const LakeColumn &column : table->definition->columns) {
+                columns.push_back({table->definition->schema_name, table->definition->name, column.name,
+                                   column.nulls_allowed ? "true" : "false"});
+            }
+        }
+        for (const LakeView &view : state_.names().views)
+            views.push_back({state_.schema(view.schema_id)->name, view.name});
+        for (const LakeMacro &macro : state_.names().macros)
+            macros.push_back({state_.schema(macro.schema_id)->name, macro.name});
+        EXPECT_EQ(
+            sorted(columns),
+            sorted(client_.rows("SELECT schema_name, table_name, column_name, is_nullable FROM duckdb_columns() JOIN "
+                                "duckdb_tables() USING (database_name, schema_name, table_name) WHERE "
+                                "database_name = 'lake'")));
+        EXPECT_EQ(sorted(views), sorted(client_.rows("SELECT schema_name, view_name FROM duckdb_views() WHERE "
+                                                     "database_name = 'lake' AND NOT internal")));
+        EXPECT_EQ(sorted(macros),
+                  sorted(client_.rows("SELECT DISTINCT schema_name, function_name FROM duckdb_functions() "
+                                      "WHERE database_name = 'lake' AND NOT internal")));
+    }
+    void files(const TableState &table, const std::string &at = "") {
+        TextRows mine;
+        table.data->segments.for_each([&](const Segment &segment, const SegmentDeletes *deletes) {
+            const DeleteFile *file = deletes != nullptr && deletes->file ? &*deletes->file : nullptr;
+            mine.push_back(
+                {table.resolve(segment.path, segment.path_is_relative), std::to_string(segment.file_size_bytes),
+                 text(segment.footer_size_bytes), file ? table.resolve(file->path, file->path_is_relative) : "NULL",
+                 file ? std::to_string(file->file_size_bytes) : "NULL", file ? text(file->footer_size_bytes) : "NULL"});
+        });
+        EXPECT_EQ(
+            sorted(mine),
+            sorted(client_.rows("SELECT data_file, data_file_size_bytes, data_file_footer_size, delete_file, "
+                                "delete_file_size_bytes, delete_file_footer_size FROM ducklake_list_files('lake', " +
+                                quote_literal(table.definition->name) + ", schema => " +
+                                quote_literal(table.definition->schema_name) + at + ")")))
+            << table.definition->name << at;
+    }
+    void rows(const TableState &table) {
+        EXPECT_EQ(std::to_string(table.data->live_rows()), client_.value("SELECT count(*) FROM " + name(table)))
+            << name(table);
+    }
+    static std::string name(const TableState &table) {
+        return "lake." + quote_identifier(table.definition->schema_name) + "." +
+               quote_identifier(table.definition->name);
+    }
+
+private:
+    const LakeState &state_;
+    LakeClient &client_;
+};
+
+class Property {
+public:
+    Property(testing::TestPostgres *server, uint64_t seed)
+        : lake_(server), life_(lake_, seed), mirror_(lake_.address()), judge_(lake_.client()) {}
+
+    void run(uint64_t steps) {
+        auto state = mirror_.refresh(soon());
+        ASSERT_TRUE(state.ok()) << state.status().to_string();
+        for (uint64_t i = 0; i < steps && !::testing::Test::HasFailure(); i++) {
+            const std::string said = life_.step(**state);
+            SCOPED_TRACE("step " + std::to_string(i) + ": " + said.substr(0, 1500));
+            const StatePtr before = *state;
+            state = mirror_.refresh(soon());
+            ASSERT_TRUE(state.ok()) << state.status().to_string();
+            check(*before, **state, said);
+        }
+    }
+    void print() {
+        const MirrorCounts counts = mirror_.counts();
+        std::cout << life_.statements() << " statements, " << life_.failed() << " refused; " << counts.checks
+                  << " checks, " << counts.advances << " brought forward, " << counts.loads << " loaded, "
+                  << counts.past_loads << " of the past\n";
+        if (getenv("ROOST_MIRROR_ERRORS") == nullptr) return;
+        for (const auto &[error, count] : life_.errors()) std::cout << count << "  " << error << "\n";
+    }
+    const RandomLake &life() const { return life_; }
+    MirrorCounts counts() const { return mirror_.counts(); }
+
+private:
+    using StatePtr = std::shared_ptr<const LakeState>;
+
+    void check(const LakeState &before, const LakeState &state, const std::string &said) {
+        LakeMirror fresh(lake_.address());
+        const auto loaded = fresh.refresh(soon());
+        ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
+        const std::string mine = describe(state), theirs = describe(**loaded);
+        ASSERT_EQ(mine == theirs, true) << difference(mine, theirs);
+        LakeClient &client = *judge_;
+        if (said.find("flush") != std::string::npos) lake_.attach_again(client);
+        Comparison comparison(state, client);
+        comparison.snapshot();
+        comparison.table_info();
+        if (before.snapshot().schema_version != state.snapshot().schema_version) comparison.names();
+        for (const auto &table : state.tables()) {
+            if (before.table(table->id()) == table) continue;
+            comparison.files(*table);
+            comparison.rows(*table);
+        }
+        if (life_.below(4) == 0) check_past(client);
+    }
+    void check_past(LakeClient &client) {
+        const TextRows snapshots =
+            client.rows("SELECT snapshot_id, epoch_us(snapshot_time) FROM ducklake_snapshots('lake')");
+        const auto &chosen = snapshots[life_.below(snapshots.size())];
+        const uint64_t id = std::stoull(chosen[0]);
+        const auto names = mirror_.at(id, {}, soon());
+        ASSERT_TRUE(names.ok()) << names.status().to_string();
+        if ((*names)->tables().empty()) return;
+        const TableDefinition &table = *(*names)->tables()[life_.below((*names)->tables().size())]->definition;
+        const std::vector<TableName> wanted{{.schema = table.schema_name, .name = table.name}};
+        const auto state = mirror_.at_time(std::stoll(chosen[1]), wanted, soon());
+        ASSERT_TRUE(state.ok()) << state.status().to_string();
+        ASSERT_EQ((*state)->snapshot().id, id);
+        Comparison(**state, client).files(*(*state)->table(table.id), ", snapshot_version => " + chosen[0]);
+    }
+
+    TestLake lake_;
+    RandomLake life_;
+    LakeMirror mirror_;
+    std::unique_ptr<LakeClient> judge_;
+};
+
+void run(testing::TestPostgres *server, uint64_t steps) {
+    const uint64_t seed = setting("ROOST_MIRROR_SEED", 1);
+    steps = setting("ROOST_MIRROR_STEPS", steps);
+    SCOPED_TRACE("ROOST_MIRROR_SEED=" + std::to_string(seed));
+    Property property(server, seed);
+    property.run(steps);
+    property.print();
+    // A life in which little works, or a mirror that never brings itself forward, would show nothing.
+    EXPECT_LT(property.life().failed() * 4, property.life().statements());
+    EXPECT_GT(property.counts().advances, property.counts().loads * 2);
+}
+
+TEST(MirrorProperty, IsRightAfterEachStepOnSqlite) { run(nullptr, 40); }
+
+TEST(MirrorProperty, IsRightAfterEachStepOnPostgres) {
+    const auto server = testing::TestPostgres::start();
+    if (!server) GTEST_SKIP() << "no Postgres on this machine";
+    run(server.get(), 20);
+}
+
+}  // namespace
+}  // namespace roost
