@@ -195,6 +195,11 @@ private:
 
 }  // namespace
 
+MetadataAddress metadata_address(const LakeLocation &lake) {
+    return {.kind = lake.on_postgres ? MetadataAddress::Kind::postgres : MetadataAddress::Kind::sqlite,
+            .where = lake.metadata_path};
+}
+
 std::unique_ptr<MetadataReader> make_metadata_reader(const MetadataAddress &address) {
     if (address.kind == MetadataAddress::Kind::postgres) return std::make_unique<PostgresReader>(address);
     return std::make_unique<SqliteReader>(address.where);

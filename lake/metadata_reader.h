@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "lake/call_limits.h"
+#include "lake/lake_location.h"
 
 namespace roost {
 
@@ -25,6 +26,8 @@ struct MetadataAddress {
     std::string where;              // path of the SQLite file, or a Postgres connection string (it may hold a password)
     std::string schema = "public";  // of the tables, on Postgres
 };
+
+MetadataAddress metadata_address(const LakeLocation &lake);
 
 // A row, valid only inside the callback that gets it.
 class MetadataRow {
