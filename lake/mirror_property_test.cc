@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "lake/mirror.h"
+#include "lake/pruning.h"
 #include "lake/test_random_lake.h"
 
 namespace roost {
@@ -43,9 +44,9 @@ std::string difference(const std::string &a, const std::string &b) {
     return "brought forward: " + cut(a) + "\nloaded:          " + cut(b);
 }
 
-class Comparison {
+class Judgement {
 public:
-    Comparison(const LakeState &state, LakeClient &client) : state_(state), client_(client) {}
+    Judgement(const LakeState &state, LakeClient &client) : state_(state), client_(client) {}
 
     void table_info() {
         TextRows mine;
@@ -116,12 +117,62 @@ public:
         EXPECT_EQ(std::to_string(table.data->live_rows()), client_.value("SELECT count(*) FROM " + name(table)))
             << name(table);
     }
+    // A comparison with one column: as many files as DuckLake reads, and all that hold matching rows.
+    void pruning(const TableState &table, const LakeColumn &column, const std::string &literal, uint64_t which) {
+        static constexpr std::pair<const char *, Comparison> kComparisons[] = {
+            {" = ", Comparison::eq}, {" < ", Comparison::lt},  {" <= ", Comparison::le},
+            {" > ", Comparison::gt}, {" >= ", Comparison::ge}, {" <> ", Comparison::ne}};
+        const auto &[sql, comparison] = kComparisons[which % 6];
+        const std::string constant = client_.value("SELECT (" + literal + ")::VARCHAR");
+        if (constant == "NULL") return;
+        const std::string where = name(table) + " WHERE " + quote_identifier(column.name) + sql + literal;
+        const PrunedSegments pruned = prune(table, Predicate::compare(column.id, comparison, constant));
+        std::set<std::string> paths;
+        for (const uint64_t id : pruned.data_file_ids) {
+            const auto segment = table.data->segments.find(id);
+            paths.insert(table.resolve(segment->path, segment->path_is_relative));
+        }
+        for (const auto &row : client_.rows("SELECT DISTINCT filename FROM " + where)) {
+            if (row[0].ends_with(".parquet")) EXPECT_TRUE(paths.contains(row[0])) << where << "\n" << row[0];
+        }
+        const auto read = files_read(client_.rows("EXPLAIN ANALYZE SELECT * FROM " + where)[0][1]);
+        // Nothing was scanned: the statistics of the whole table had the answer.
+        if (!read) return;
+        if (loses_rows(table)) {
+            EXPECT_GE(pruned.data_file_ids.size(), *read) << where;
+        } else {
+            EXPECT_EQ(pruned.data_file_ids.size(), *read) << where;
+        }
+        compared_pruning++;
+    }
+    static inline int compared_pruning = 0;
+
     static std::string name(const TableState &table) {
         return "lake." + quote_identifier(table.definition->schema_name) + "." +
                quote_identifier(table.definition->name);
     }
 
 private:
+    static std::optional<size_t> files_read(const std::string &profile) {
+        std::optional<size_t> files;
+        for (const char *what : {"Total Files Read:", "Total Files Skipped:"}) {
+            const size_t at = profile.find(what);
+            if (at == std::string::npos) continue;
+            // The number may stand on the next line of the box.
+            files = files.value_or(0) + std::stoull(profile.substr(profile.find_first_of("0123456789", at)));
+        }
+        return files;
+    }
+    // DuckLake's bucket pruning leaves out files that are older than the partitioning.
+    static bool loses_rows(const TableState &table) {
+        if (!table.definition->partition) return false;
+        bool older = false;
+        table.data->segments.for_each([&](const Segment &segment, const SegmentDeletes *) {
+            older = older || segment.partition_id != table.definition->partition->id;
+        });
+        return older;
+    }
+
     const LakeState &state_;
     LakeClient &client_;
 };
@@ -147,7 +198,7 @@ public:
         const MirrorCounts counts = mirror_.counts();
         std::cout << life_.statements() << " statements, " << life_.failed() << " refused; " << counts.checks
                   << " checks, " << counts.advances << " brought forward, " << counts.loads << " loaded, "
-                  << counts.past_loads << " of the past\n";
+                  << counts.past_loads << " of the past, " << Judgement::compared_pruning << " prunings compared\n";
         if (getenv("ROOST_MIRROR_ERRORS") == nullptr) return;
         for (const auto &[error, count] : life_.errors()) std::cout << count << "  " << error << "\n";
     }
@@ -165,16 +216,25 @@ private:
         ASSERT_EQ(mine == theirs, true) << difference(mine, theirs);
         LakeClient &client = *judge_;
         if (said.find("flush") != std::string::npos) lake_.attach_again(client);
-        Comparison comparison(state, client);
-        comparison.snapshot();
-        comparison.table_info();
-        if (before.snapshot().schema_version != state.snapshot().schema_version) comparison.names();
+        Judgement judgement(state, client);
+        judgement.snapshot();
+        judgement.table_info();
+        if (before.snapshot().schema_version != state.snapshot().schema_version) judgement.names();
         for (const auto &table : state.tables()) {
             if (before.table(table->id()) == table) continue;
-            comparison.files(*table);
-            comparison.rows(*table);
+            judgement.files(*table);
+            judgement.rows(*table);
         }
+        if (!state.tables().empty()) check_pruning(judgement, *state.tables()[life_.below(state.tables().size())]);
         if (life_.below(4) == 0) check_past(client);
+    }
+    void check_pruning(Judgement &judgement, const TableState &table) {
+        if (table.data->segments.size() == 0) return;
+        const auto columns = RandomLake::columns_of(*table.definition);
+        const uint64_t which = life_.below(columns.size());
+        const std::string &type = columns[which].type;
+        if (type.starts_with("STRUCT") || type == "INTEGER[]" || type == "BLOB") return;
+        judgement.pruning(table, table.definition->columns[which], life_.literal(type), life_.below(6));
     }
     void check_past(LakeClient &client) {
         const TextRows snapshots =
@@ -189,7 +249,7 @@ private:
         const auto state = mirror_.at_time(std::stoll(chosen[1]), wanted, soon());
         ASSERT_TRUE(state.ok()) << state.status().to_string();
         ASSERT_EQ((*state)->snapshot().id, id);
-        Comparison(**state, client).files(*(*state)->table(table.id), ", snapshot_version => " + chosen[0]);
+        Judgement(**state, client).files(*(*state)->table(table.id), ", snapshot_version => " + chosen[0]);
     }
 
     TestLake lake_;

@@ -223,7 +223,7 @@ void SegmentBlock::shrink() {
 
 uint64_t SegmentBlock::id(size_t index) const { return Cursor(bytes_.data() + offsets_[index]).number(); }
 
-void SegmentBlock::get(size_t index, Segment &into) const {
+void SegmentBlock::get(size_t index, Segment &into, bool with_path) const {
     Cursor in(bytes_.data() + offsets_[index]);
     into.data_file_id = in.number();
     const auto flags = static_cast<uint32_t>(in.number());
@@ -243,11 +243,16 @@ void SegmentBlock::get(size_t index, Segment &into) const {
     into.path_is_relative = (flags & kAbsolute) == 0;
     into.encryption_key = flags & kEncrypted ? in.text() : std::string_view();
     into.format = flags & kOtherFormat ? in.text() : kParquet;
-    into.path.assign(in.text());
-    if (flags & kUuidName) {
-        into.path.append(kNameStart);
-        append_uuid(in.raw(16), into.path);
-        into.path.append(kNameEnd);
+    const std::string_view path = in.text();
+    const std::string_view uuid = flags & kUuidName ? in.raw(16) : std::string_view();
+    into.path.clear();
+    if (with_path) {
+        into.path.append(path);
+        if (!uuid.empty()) {
+            into.path.append(kNameStart);
+            append_uuid(uuid, into.path);
+            into.path.append(kNameEnd);
+        }
     }
     into.partition_values.resize(in.number());
     for (PartitionValue &value : into.partition_values) {

@@ -91,7 +91,7 @@ public:
     uint64_t last_id() const { return id(size() - 1); }
     uint64_t id(size_t index) const;
     // `into` is filled anew; reuse it to spare allocations.
-    void get(size_t index, Segment &into) const;
+    void get(size_t index, Segment &into, bool with_path = true) const;
     std::optional<size_t> find(uint64_t data_file_id) const;
     uint64_t record_count() const { return record_count_; }
     uint64_t file_size_bytes() const { return file_size_bytes_; }
@@ -131,6 +131,17 @@ public:
             for (size_t i = 0; i < part.block->size(); i++) {
                 part.block->get(i, segment);
                 see(segment, part.deletes_of(segment.data_file_id, next));
+            }
+        }
+    }
+    // The quicker way for who wants statistics alone.
+    template <class See>
+    void for_each_without_path(See &&see) const {
+        Segment segment;
+        for (const Part &part : parts_) {
+            for (size_t i = 0; i < part.block->size(); i++) {
+                part.block->get(i, segment, false);
+                see(segment);
             }
         }
     }

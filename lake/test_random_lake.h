@@ -34,6 +34,8 @@ public:
     // A literal of `type` among the values that rows get.
     std::string literal(const std::string &type);
 
+    static std::vector<Column> columns_of(const TableDefinition &table);
+
 private:
     bool chance(int percent) { return below(100) < static_cast<uint64_t>(percent); }
     template <class Of>
@@ -46,7 +48,6 @@ private:
     std::string qualified(const TableDefinition &table) const {
         return quote_identifier(table.schema_name) + "." + quote_identifier(table.name);
     }
-    static std::vector<Column> columns_of(const TableDefinition &table);
     std::string random_type();
     std::string expression(const std::string &type, const std::string &number);
     std::string condition(const TableDefinition &table);
