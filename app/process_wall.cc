@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/wall.h"
+
 namespace roost::app {
 namespace {
 
@@ -86,6 +88,7 @@ Status allow_port(int ruleset, uint16_t port) {
 
 Result<ProcessWall> raise_process_wall(const ProcessWallOptions &options) {
     ProcessWall wall;
+    if (!stands(Wall::process)) return wall;
     const long abi = ::syscall(kCreateRuleset, nullptr, 0, kAskVersion);
     if (abi < 1) return wall;  // not in this kernel, or switched off
     wall.abi = static_cast<int>(abi);

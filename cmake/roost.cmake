@@ -135,6 +135,10 @@ function(roost_binary folder)
   endif()
   add_executable(roost ${folder}/main.cc)
   roost_target(roost PRIVATE PCH ${arg_PCH} THIRD ${arg_THIRD} DEPS ${folder})
+  # For the canary tests: the same program with walls that can be taken away (base/wall.h). Nothing but a link: its own
+  # definition of stands() comes before the one in roost_base.
+  add_executable(roost_switched_walls EXCLUDE_FROM_ALL ${folder}/main.cc tests/walls/switched_walls.cc)
+  roost_target(roost_switched_walls PRIVATE PCH ${arg_PCH} THIRD ${arg_THIRD} DEPS ${folder})
   install(TARGETS roost DESTINATION bin)
   install(DIRECTORY "${ROOST_DEPS}/duckdb/extensions" DESTINATION bin)
   foreach(library duckdb arrow)

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/wall.h"
 #include "duckdb/common/exception.hpp"
 #include "duckdb/common/multi_file/multi_file_list.hpp"
 #include "engine/object_key.h"
@@ -180,7 +181,8 @@ private:
         std::erase_if(found, [this](const auto &file) { return !wall_->allows(file.path, Access::read); });
     }
     void check_pattern(const std::string &pattern) const {
-        if (has_parent_component(pattern)) refuse(pattern, "files.parent", "a path may not hold '..'");
+        if (stands(Wall::files) && has_parent_component(pattern))
+            refuse(pattern, "files.parent", "a path may not hold '..'");
         wall_->check(fixed_part(pattern), Access::list);
     }
 
@@ -219,6 +221,7 @@ bool FileWall::is_data(const std::string &path) const {
 }
 
 std::optional<FileWall::Refusal> FileWall::judge(const std::string &path, Access access) const {
+    if (!stands(Wall::files)) return std::nullopt;
     // Nothing of an instance's set-up is in a store.
     if (has_scheme(path)) return judge_object(path, access);
     if (!sealed_.load(std::memory_order_acquire)) return std::nullopt;

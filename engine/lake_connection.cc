@@ -1,5 +1,6 @@
 #include "engine/lake_connection.h"
 
+#include "base/wall.h"
 #include "duckdb/catalog/catalog_search_path.hpp"
 #include "duckdb/execution/operator/helper/physical_set.hpp"
 #include "duckdb/main/client_context.hpp"
@@ -13,7 +14,7 @@ namespace roost {
 LakeConnection::LakeConnection(duckdb::DatabaseInstance &database, std::string catalog)
     : connection_(database), catalog_(std::move(catalog)) {
     auto &config = duckdb::ClientConfig::GetConfig(context());
-    config.use_replacement_scans = false;
+    config.use_replacement_scans = !stands(Wall::replacement_scans);
     mark_as_ours(context());
 }
 

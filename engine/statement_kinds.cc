@@ -1,5 +1,6 @@
 #include "engine/statement_kinds.h"
 
+#include "base/wall.h"
 #include "duckdb/parser/parsed_data/alter_info.hpp"
 #include "duckdb/parser/parsed_data/create_info.hpp"
 #include "duckdb/parser/parsed_data/drop_info.hpp"
@@ -29,6 +30,7 @@ bool is_lake_object(CatalogType type) {
 }  // namespace
 
 Status check_statement_kind(const duckdb::SQLStatement &statement, bool internal) {
+    if (!stands(Wall::statement_kinds)) return Status();
     switch (statement.type) {
         case StatementType::SELECT_STATEMENT:
         case StatementType::INSERT_STATEMENT:

@@ -1,16 +1,22 @@
 #include "engine/walls.h"
 
 #include <array>
+#include <atomic>
 #include <string_view>
 
+#include "base/wall.h"
 #include "duckdb/catalog/catalog.hpp"
+#include "duckdb/catalog/catalog_entry/scalar_function_catalog_entry.hpp"
 #include "duckdb/catalog/catalog_entry/table_function_catalog_entry.hpp"
+#include "duckdb/common/string_util.hpp"
+#include "duckdb/execution/expression_executor.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/config.hpp"
 #include "duckdb/main/connection.hpp"
 #include "duckdb/main/database.hpp"
 #include "duckdb/parser/parsed_data/drop_info.hpp"
 #include "engine/failed_commit.h"
+#include "sql/rules.h"
 
 namespace roost {
 
@@ -18,9 +24,9 @@ namespace {
 
 using duckdb::CatalogType;
 
-// Forbidden to tenants and not needed by DuckLake. parquet_scan stays, for DuckLake looks it up for each scan; so does
-// ducklake_set_commit_message, which marks our commits (a forged message is overwritten by ours). The gateway's guard
-// refuses both by name.
+// Forbidden to tenants and not needed by DuckLake. parquet_scan stays, for DuckLake looks it up for each scan (see
+// keep_parquet_for_the_lake); so does ducklake_set_commit_message, which marks our commits (a forged message is
+// overwritten by ours). The gateway's guard refuses both by name.
 constexpr std::string_view kTableFunctions[] = {
     "arrow_scan",
     "arrow_scan_dumb",
@@ -158,28 +164,89 @@ private:
     duckdb::Catalog &system_;
 };
 
+// What parquet_scan does when it is bound. One function of the engine's for all instances of the process; a table
+// function has no place for data of ours that DuckLake would not overwrite.
+std::atomic<duckdb::table_function_bind_t> bind_parquet{nullptr};
+
+// DuckLake brings the list of files that its tables have, or calls under a name of its own for its deletions. Called as
+// parquet_scan it is somebody's path, and binding alone would open it: DESCRIBE and SHOW ALL TABLES bind views.
+duckdb::unique_ptr<duckdb::FunctionData> bind_parquet_of_lake(duckdb::ClientContext &context,
+                                                              duckdb::TableFunctionBindInput &input,
+                                                              duckdb::vector<duckdb::LogicalType> &types,
+                                                              duckdb::vector<std::string> &names) {
+    if (!input.table_function.get_multi_file_reader && input.table_function.name == "parquet_scan") {
+        throw duckdb::PermissionException(
+            "the function parquet_scan is not open to statements (rule function:parquet_scan)");
+    }
+    return bind_parquet.load()(context, input, types, names);
+}
+
+void keep_parquet_for_the_lake(duckdb::ClientContext &context, duckdb::Catalog &system) {
+    auto &entry = system.GetEntry<duckdb::TableFunctionCatalogEntry>(context, "main", "parquet_scan");
+    for (auto &function : entry.functions.functions) {
+        bind_parquet.store(function.bind);
+        function.bind = bind_parquet_of_lake;
+    }
+}
+
+// The engine's own binding of current_setting, kept with the function that stands in its place.
+struct CurrentSettingInfo : duckdb::ScalarFunctionInfo {
+    explicit CurrentSettingInfo(duckdb::bind_scalar_function_t b) : bind(b) {}
+    duckdb::bind_scalar_function_t bind;
+};
+
+// It is folded while a statement is bound, so the bound plan shows nothing of it: what a tenant may not read must not
+// be readable here.
+duckdb::unique_ptr<duckdb::FunctionData> bind_current_setting(
+    duckdb::ClientContext &context, duckdb::ScalarFunction &function,
+    duckdb::vector<duckdb::unique_ptr<duckdb::Expression>> &arguments) {
+    const duckdb::Expression &name = *arguments[0];
+    if (name.return_type.id() == duckdb::LogicalTypeId::VARCHAR && name.IsFoldable()) {
+        const duckdb::Value value = duckdb::ExpressionExecutor::EvaluateScalar(context, name);
+        const sql::SettingEntry *setting =
+            value.IsNull() ? nullptr : sql::find_setting(duckdb::StringUtil::Lower(duckdb::StringValue::Get(value)));
+        if (setting == nullptr || !setting->may_read) {
+            throw duckdb::PermissionException("this setting is not open to statements (rule function:current_setting)");
+        }
+    }
+    return function.GetExtraFunctionInfo().Cast<CurrentSettingInfo>().bind(context, function, arguments);
+}
+
+void narrow_current_setting(duckdb::ClientContext &context, duckdb::Catalog &system) {
+    auto &entry = system.GetEntry<duckdb::ScalarFunctionCatalogEntry>(context, "main", "current_setting");
+    for (auto &function : entry.functions.functions) {
+        function.SetExtraFunctionInfo<CurrentSettingInfo>(function.GetBindCallback());
+        function.SetBindCallback(bind_current_setting);
+    }
+}
+
+void narrow_functions(duckdb::ClientContext &context, bool internal) {
+    Pruner pruner(context);
+    pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kTableFunctions);
+    if (!internal) pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kFileReaders);
+    pruner.drop(CatalogType::SCALAR_FUNCTION_ENTRY, kScalarFunctions);
+    pruner.drop(CatalogType::COPY_FUNCTION_ENTRY, kCopyFunctions);
+    pruner.drop(CatalogType::MACRO_ENTRY, kMacros);
+    pruner.drop(CatalogType::TABLE_MACRO_ENTRY, kTableMacros);
+    pruner.drop(CatalogType::VIEW_ENTRY, kMainViews);
+    pruner.drop(CatalogType::VIEW_ENTRY, kPgCatalogViews, "pg_catalog");
+    for (const auto name : kReservedFunctions) pruner.reserve(name);
+    auto &system = duckdb::Catalog::GetSystemCatalog(context);
+    keep_parquet_for_the_lake(context, system);
+    narrow_current_setting(context, system);
+}
+
 void lock_configuration(duckdb::DatabaseInstance &database) {
     auto &config = duckdb::DBConfig::GetConfig(database);
-    config.replacement_scans.clear();
-    config.SetOptionByName("lock_configuration", duckdb::Value::BOOLEAN(true));
+    if (stands(Wall::replacement_scans)) config.replacement_scans.clear();
+    if (stands(Wall::configuration)) config.SetOptionByName("lock_configuration", duckdb::Value::BOOLEAN(true));
 }
 
 }  // namespace
 
 void raise_walls(duckdb::Connection &connection, bool internal) {
     auto &context = *connection.context;
-    context.RunFunctionInTransaction([&] {
-        Pruner pruner(context);
-        pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kTableFunctions);
-        if (!internal) pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kFileReaders);
-        pruner.drop(CatalogType::SCALAR_FUNCTION_ENTRY, kScalarFunctions);
-        pruner.drop(CatalogType::COPY_FUNCTION_ENTRY, kCopyFunctions);
-        pruner.drop(CatalogType::MACRO_ENTRY, kMacros);
-        pruner.drop(CatalogType::TABLE_MACRO_ENTRY, kTableMacros);
-        pruner.drop(CatalogType::VIEW_ENTRY, kMainViews);
-        pruner.drop(CatalogType::VIEW_ENTRY, kPgCatalogViews, "pg_catalog");
-        for (const auto name : kReservedFunctions) pruner.reserve(name);
-    });
+    if (stands(Wall::functions)) context.RunFunctionInTransaction([&] { narrow_functions(context, internal); });
     lock_configuration(*context.db);
 }
 
