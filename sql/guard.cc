@@ -189,8 +189,9 @@ private:
     Status check_type(const duckdb::TypeExpression &type) const;
     Status check_show(const duckdb::ShowRef &show) const;
     Status refuse_statement(const duckdb::SQLStatement &statement) const;
-    Status check_create(const duckdb::CreateInfo &info) const;
-    Status check_alter(const duckdb::SQLStatement &statement) const;
+    Status check_create(const duckdb::CreateInfo &info);
+    Status check_alter(const duckdb::SQLStatement &statement);
+    void allow_partition_transforms(const duckdb::vector<duckdb::unique_ptr<duckdb::ParsedExpression>> &keys);
     Status check_copy(const duckdb::CopyInfo &info) const;
     Status check_copy_option(const std::string &name, const duckdb::ParsedExpression *value) const;
     Status check_conditional(const duckdb::FunctionExpression &call, const std::string &name, FunctionKind kind) const;
@@ -271,20 +272,36 @@ Status refuse_table_options() {
     return refuse("table_option", "options of tables (WITH, SET (…)) are not supported", "leave them out");
 }
 
-Status Guard::check_alter(const duckdb::SQLStatement &statement) const {
+// bucket(8, column) among the keys of a partitioned table is the lake's word for a transform, and no function.
+void Guard::allow_partition_transforms(const duckdb::vector<duckdb::unique_ptr<duckdb::ParsedExpression>> &keys) {
+    for (const auto &key : keys) {
+        if (key->GetExpressionClass() != duckdb::ExpressionClass::FUNCTION) continue;
+        const auto &call = key->Cast<duckdb::FunctionExpression>();
+        const bool plain = equals_folded(call.function_name, "bucket") && call.schema.empty() && call.catalog.empty() &&
+                           call.children.size() == 2 && is_constant(*call.children[0]) &&
+                           call.children[1]->GetExpressionClass() == duckdb::ExpressionClass::COLUMN_REF;
+        if (plain) allowed_calls_.insert(&call);
+    }
+}
+
+Status Guard::check_alter(const duckdb::SQLStatement &statement) {
     const auto &info = *statement.Cast<duckdb::AlterStatement>().info;
     if (info.type == duckdb::AlterType::ALTER_DATABASE) return refuse_statement(statement);
     if (info.type != duckdb::AlterType::ALTER_TABLE) return Status();
     const auto type = static_cast<const duckdb::AlterTableInfo &>(info).alter_table_type;
+    if (type == duckdb::AlterTableType::SET_PARTITIONED_BY) {
+        allow_partition_transforms(static_cast<const duckdb::SetPartitionedByInfo &>(info).partition_keys);
+    }
     const bool options =
         type == duckdb::AlterTableType::SET_TABLE_OPTIONS || type == duckdb::AlterTableType::RESET_TABLE_OPTIONS;
     return options ? refuse_table_options() : Status();
 }
 
-Status Guard::check_create(const duckdb::CreateInfo &info) const {
-    if (info.type == duckdb::CatalogType::TABLE_ENTRY &&
-        !static_cast<const duckdb::CreateTableInfo &>(info).options.empty()) {
-        return refuse_table_options();
+Status Guard::check_create(const duckdb::CreateInfo &info) {
+    if (info.type == duckdb::CatalogType::TABLE_ENTRY) {
+        const auto &table = static_cast<const duckdb::CreateTableInfo &>(info);
+        if (!table.options.empty()) return refuse_table_options();
+        allow_partition_transforms(table.partition_keys);
     }
     if (context_ == Context::session) return Status();
     if (!info.temporary && !equals_folded(info.schema, "temp") && !equals_folded(info.catalog, "temp")) return Status();
@@ -299,7 +316,9 @@ Status Guard::check_create(const duckdb::CreateInfo &info) const {
 Status Guard::check_name(const NameUse &use) const {
     const bool defines = use.place == NameUse::Place::define;
     ROOST_RETURN_IF_ERROR(check_qualifiers(use.name, use.place != NameUse::Place::read, policy_));
-    if (context_ == Context::oneshot && equals_folded(use.name.catalog, "temp")) {
+    // The only qualifier: `temp.t` is the catalog before it is a schema.
+    const std::string &outermost = use.name.catalog.empty() ? use.name.schema : use.name.catalog;
+    if (context_ == Context::oneshot && use.object != NameUse::Object::schema && equals_folded(outermost, "temp")) {
         return refuse("temp:oneshot", "temporary objects live in a session", "open a session");
     }
     if (use.place == NameUse::Place::read) return check_relation(use.name, policy_);
