@@ -1,6 +1,7 @@
 #include "duckdb/planner/planner.hpp"
 #include "engine/execution.h"
 #include "engine/parsed_statement.h"
+#include "engine/plan_wall.h"
 #include "engine/stopwatch.h"
 
 namespace roost {
@@ -19,6 +20,7 @@ struct Description {
     duckdb::vector<std::string> names;
     duckdb::vector<duckdb::LogicalType> types;
     ParamTypes params;
+    Status verdict;
 };
 
 // One bind with the parameters that have a type as NULLs of it; the others get what the statement says of them. Throws.
@@ -33,7 +35,8 @@ Description bind_statement(duckdb::ClientContext &context, const duckdb::SQLStat
                                        duckdb::BoundParameterData(duckdb::Value(declared[i]), declared[i]));
     }
     planner.CreatePlan(statement.Copy());
-    Description out{planner.properties, planner.names, planner.types, declared};
+    Description out{planner.properties, planner.names, planner.types, declared, Status()};
+    if (planner.plan) out.verdict = check_bound_plan(*planner.plan);
     for (size_t i = 0; i < declared.size(); i++) {
         const auto inferred = planner.value_map.find(std::to_string(i + 1));
         if (inferred != planner.value_map.end()) out.params[i] = inferred->second->return_type;
@@ -79,6 +82,10 @@ Result<ResultHeader> bind_on(Instance &instance, LakeConnection &connection, con
         }
         description = bind_statement(context, statement, description.params);
     });
+    if (!spec.internal) {
+        ROOST_RETURN_IF_ERROR(description.verdict);
+        ROOST_RETURN_IF_ERROR(check_catalogs(description.properties, instance.options().lake.catalog));
+    }
     return header_of(description);
 }
 

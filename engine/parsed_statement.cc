@@ -9,6 +9,8 @@
 #include "duckdb/parser/statement/create_statement.hpp"
 #include "duckdb/parser/statement/multi_statement.hpp"
 #include "duckdb/parser/statement/select_statement.hpp"
+#include "duckdb/planner/planner.hpp"
+#include "engine/plan_wall.h"
 #include "engine/statement_kinds.h"
 
 namespace roost {
@@ -18,6 +20,19 @@ namespace {
 bool makes_temporary(const duckdb::SQLStatement &statement) {
     return statement.type == duckdb::StatementType::CREATE_STATEMENT &&
            statement.Cast<duckdb::CreateStatement>().info->temporary;
+}
+
+// A part runs at once, apart from the plan that is judged later. It makes a type of what a query reads, so binding it
+// twice costs little beside running it.
+Status judge_part(duckdb::ClientContext &context, const duckdb::SQLStatement &part, const std::string &catalog) {
+    Status verdict;
+    context.RunFunctionInTransaction([&] {
+        duckdb::Planner planner(context);
+        planner.CreatePlan(part.Copy());
+        verdict = check_catalogs(planner.properties, catalog);
+        if (verdict.ok() && planner.plan) verdict = check_bound_plan(*planner.plan);
+    });
+    return verdict;
 }
 
 }  // namespace
@@ -43,6 +58,7 @@ Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection 
     parts.pop_back();
     connection.spoil();
     for (auto &part : parts) {
+        if (!spec.internal) ROOST_RETURN_IF_ERROR(judge_part(context, *part, spec.settings.catalog));
         auto result = context.Query(std::move(part), duckdb::QueryParameters());
         if (result->HasError()) result->ThrowError();
     }

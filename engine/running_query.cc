@@ -3,7 +3,6 @@
 #include <chrono>
 #include <thread>
 
-#include "base/wall.h"
 #include "duckdb/execution/executor.hpp"
 #include "duckdb/execution/physical_plan_generator.hpp"
 #include "duckdb/main/client_context.hpp"
@@ -128,24 +127,11 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
     } catch (const std::exception &error) {
         return failed(duckdb::ErrorData(error));
     }
-    ROOST_RETURN_IF_ERROR(check_catalogs());
+    ROOST_RETURN_IF_ERROR(check_catalogs(data_->properties, instance_.options().lake.catalog));
     if (!spec.writes && changes_lake(data_->properties)) {
         return Status(Code::internal, "a statement that changes the lake was sent as one that only reads");
     }
     return cancellation_.reason();
-}
-
-// The lake's own metadata, and the memory database that every instance has, are no tenant's.
-Status RunningQuery::check_catalogs() const {
-    if (!stands(Wall::bound_plan)) return Status();
-    const auto check = [this](const std::string &name) {
-        if (name == instance_.options().lake.catalog || name == TEMP_CATALOG || name == SYSTEM_CATALOG) return Status();
-        return Status(Code::not_allowed, "the catalog \"" + name + "\" is not open to statements")
-            .with_rule("catalog.foreign");
-    };
-    for (const auto &[name, identity] : data_->properties.read_databases) ROOST_RETURN_IF_ERROR(check(name));
-    for (const auto &[name, change] : data_->properties.modified_databases) ROOST_RETURN_IF_ERROR(check(name));
-    return Status();
 }
 
 // What ClientContext does between PendingQuery and the executor, but apart from it: the plan can be judged before it

@@ -78,7 +78,6 @@ private:
     duckdb::StreamExecutionResult execute_task(duckdb::StreamQueryResult &stream);
     void wait_for_chunk(duckdb::StreamQueryResult &stream);
     Status failed(const duckdb::ErrorData &error);
-    Status check_catalogs() const;
     void end();
     void sample_memory() { peak_bytes_ = std::max(peak_bytes_, instance_.used_bytes()); }
 

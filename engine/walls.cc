@@ -233,7 +233,7 @@ void narrow_functions(duckdb::ClientContext &context, bool internal) {
     for (const auto name : kReservedFunctions) pruner.reserve(name);
     auto &system = duckdb::Catalog::GetSystemCatalog(context);
     keep_parquet_for_the_lake(context, system);
-    narrow_current_setting(context, system);
+    if (!internal) narrow_current_setting(context, system);
 }
 
 void lock_configuration(duckdb::DatabaseInstance &database) {
