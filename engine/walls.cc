@@ -150,7 +150,7 @@ public:
 
     void reserve(std::string_view name) {
         auto entry = system_.GetEntry<duckdb::TableFunctionCatalogEntry>(context_, "main", std::string(name),
-                                                                               duckdb::OnEntryNotFound::RETURN_NULL);
+                                                                         duckdb::OnEntryNotFound::RETURN_NULL);
         if (!entry) return;
         for (auto &function : entry->functions.functions) {
             if (function.function_info) throw duckdb::InternalException("a reserved function has state of its own");
