@@ -3,7 +3,8 @@
 //   ddl         no rows; affected=N changed rows
 //   large       does not fit the small lane
 //   hang=AT     stays in plan, start or step until it is cancelled, or release()
-//   fail=AT     fails in plan, start, step (after its rows) or commit
+//   fail=AT     fails in plan, start, step (after its rows) or commit, which is then in doubt
+//   conflict=N  loses the first N races for the catalog, all statements of that text together
 //   oom         runs out of memory in the small lane, not in a slot
 //   deaf        hears no cancel; release() ends it
 // Thread-safe.
@@ -166,7 +167,12 @@ private:
                 if (!sink.rows(rows, std::string(rows * script_.number("bytes", 10), 'x'))) return true;
             }
             ROOST_RETURN_IF_ERROR(pass("step"));
-            if (spec_.writes || is_end()) ROOST_RETURN_IF_ERROR(pass("commit"));
+            if (spec_.writes || is_end()) {
+                ROOST_RETURN_IF_ERROR(lose_race());
+                const Status committed = pass("commit");
+                in_doubt_ = !committed.ok();
+                ROOST_RETURN_IF_ERROR(committed);
+            }
             return false;
         }
         Completion finish(Status status) override {
@@ -186,6 +192,7 @@ private:
                 completion.first_page = "[{\"n\":0}]";
             }
             completion.status = std::move(status);
+            completion.commit_in_doubt = in_doubt_;
             return completion;
         }
         void cancel(Status reason) override {
@@ -211,6 +218,11 @@ private:
             MutexLock lock(engine_.mutex_);
             return cancel_;
         }
+        Status lose_race() {
+            MutexLock lock(engine_.mutex_);
+            if (engine_.races_[spec_.sql]++ >= script_.number("conflict", 0)) return Status();
+            return Status(Code::conflict, "another writer was first").with_retryable(true);
+        }
         Status pass(const std::string &at) {
             MutexLock lock(engine_.mutex_);
             engine_.log_.push_back(at + " " + spec_.sql);
@@ -231,7 +243,7 @@ private:
         const FakeScript script_;
         const uint64_t rows_;
         Grant grant_;
-        bool started_ = false, header_sent_ = false;
+        bool started_ = false, header_sent_ = false, in_doubt_ = false;
         uint64_t sent_ = 0;
         Status cancel_;  // guarded by the engine's mutex
     };
@@ -272,8 +284,9 @@ private:
     std::multiset<std::string> hanging_ ROOST_GUARDED_BY(mutex_);
     std::vector<StatementSpec> specs_ ROOST_GUARDED_BY(mutex_);
     std::set<Uuid> sessions_ ROOST_GUARDED_BY(mutex_);
-    std::map<Uuid, uint64_t> instances_ ROOST_GUARDED_BY(mutex_);  // of imports, with their limits
-    std::map<Uuid, uint64_t> results_ ROOST_GUARDED_BY(mutex_);    // stored, with their rows
+    std::map<std::string, uint64_t> races_ ROOST_GUARDED_BY(mutex_);  // for the catalog, by text
+    std::map<Uuid, uint64_t> instances_ ROOST_GUARDED_BY(mutex_);     // of imports, with their limits
+    std::map<Uuid, uint64_t> results_ ROOST_GUARDED_BY(mutex_);       // stored, with their rows
     uint64_t granted_bytes_ ROOST_GUARDED_BY(mutex_) = 0;
     uint64_t promised_max_bytes_ ROOST_GUARDED_BY(mutex_) = 0;
     size_t open_ ROOST_GUARDED_BY(mutex_) = 0;

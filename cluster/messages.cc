@@ -326,6 +326,7 @@ std::string encode(const Completion &completion) {
     out.put<uint64_t>(completion.peak_memory_bytes);
     out.put<uint64_t>(completion.granted_bytes);
     out.put_bool(completion.ran_large);
+    out.put_bool(completion.commit_in_doubt);
     const NodeTimings &t = completion.timings;
     for (const int64_t us :
          {t.queued_us, t.plan_us, t.admission_us, t.execute_us, t.encode_us, t.blocked_us, t.commit_us}) {
@@ -348,6 +349,7 @@ Result<Completion> decode_completion(std::string_view bytes) {
     completion.peak_memory_bytes = in.get<uint64_t>();
     completion.granted_bytes = in.get<uint64_t>();
     completion.ran_large = in.get_bool();
+    completion.commit_in_doubt = in.get_bool();
     NodeTimings &t = completion.timings;
     for (int64_t *us :
          {&t.queued_us, &t.plan_us, &t.admission_us, &t.execute_us, &t.encode_us, &t.blocked_us, &t.commit_us}) {

@@ -591,7 +591,8 @@ void NodeAgent::fail(const TaskPtr &task, Status status) {
 // if nobody has seen anything of it yet.
 bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
     const bool out_of_memory = status.code() == Code::resource_exhausted && status.sqlstate() == "53200";
-    if (!out_of_memory || task->holds_slot || task->spec.transaction != TransactionAction::autocommit ||
+    // A commit that failed may have been taken all the same.
+    if (!out_of_memory || status.name() == kCommitFailed || task->holds_slot || task->spec.transaction != TransactionAction::autocommit ||
         task->spec.work != Work::execute || !cancel_reason(task).ok() || !task->out.restart()) {
         return false;
     }

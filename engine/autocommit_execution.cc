@@ -116,10 +116,7 @@ Result<bool> AutocommitExecution::step(ResultSink &sink) {
 
 Status AutocommitExecution::commit() {
     ROOST_RETURN_IF_ERROR(cancellation_.reason());
-    const Stopwatch watch;
-    Status status = commit_marked(*instance_, *connection_, spec_.id);
-    completion_.timings.commit_us = watch.elapsed_us();
-    return status;
+    return commit_marked(*instance_, *connection_, spec_.id, completion_);
 }
 
 Completion AutocommitExecution::finish(Status status) {

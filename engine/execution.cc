@@ -34,21 +34,22 @@ Completion BaseExecution::account(Status status, const ResultOutput *output, con
     return std::move(completion_);
 }
 
-Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement) {
+Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement, Completion &completion) {
+    const Stopwatch watch;
     try {
         auto marked = connection.raw().Query(commit_message_sql(instance.options().lake, statement));
         if (marked->HasError()) return instance.error(marked->GetErrorObject(), "");
         const FileWall::DeferRemovals keep_files(instance.wall());
         connection.commit();
+        completion.timings.commit_us = watch.elapsed_us();
         return Status();
     } catch (const std::exception &error) {
+        completion.timings.commit_us = watch.elapsed_us();
         if (connection.left_behind()) instance.note_failed_commit();
-        Status status = instance.error(duckdb::ErrorData(error), "");
-        // The connection to the catalog broke off: the commit may have reached it.
-        if (!instance.options().lake.on_postgres || status.sqlstate() != "57P03") return status;
-        return Status(Code::unavailable, "the lake's catalog was lost during the commit: it may have taken effect")
-            .with_sqlstate("08007")
-            .with_retryable(false);
+        Status failure = instance.error(duckdb::ErrorData(error), "");
+        completion.commit_in_doubt = failure.code() != Code::conflict;
+        if (!completion.commit_in_doubt) return failure;
+        return std::move(failure).with_name(std::string(kCommitFailed));
     }
 }
 
@@ -58,13 +59,8 @@ Status TransactionEndExecution::commit(Session &session) {
             .with_sqlstate("25P02");
     }
     if (!session.connection || !session.connection->in_transaction()) return Status();
-    const Stopwatch watch;
-    Status status;
-    if (session.wrote) {
-        status = commit_marked(*session.instance, *session.connection, spec_.id);
-    }
-    completion_.timings.commit_us = watch.elapsed_us();
-    return status;
+    if (!session.wrote) return Status();
+    return commit_marked(*session.instance, *session.connection, spec_.id, completion_);
 }
 
 Result<bool> TransactionEndExecution::step(ResultSink &sink) {

@@ -123,6 +123,6 @@ private:
 };
 
 // Sets the commit's mark and commits what is open on the connection. Ok: the transaction is in the lake.
-Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement);
+Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement, Completion &completion);
 
 }  // namespace roost

@@ -108,6 +108,9 @@ struct NodeTimings {
 // not interrupted, so that the transaction it runs in goes on.
 constexpr std::string_view kReaderLeft = "reader_left";
 
+// Name of the error of a COMMIT that failed otherwise than by a conflict.
+constexpr std::string_view kCommitFailed = "commit_failed";
+
 // How a statement ended. Sent exactly once, last.
 struct Completion {
     Status status;
@@ -117,6 +120,8 @@ struct Completion {
     uint64_t peak_memory_bytes = 0;
     uint64_t granted_bytes = 0;
     bool ran_large = false;  // did not fit the small lane; the gateway remembers it by shape
+    // It failed in its COMMIT and not by a conflict: whether the catalog took it is for the catalog to say.
+    bool commit_in_doubt = false;
     NodeTimings timings;
     std::string first_page;    // stored: JSON array of row objects, see ResultStore
     std::string profile_json;  // DuckDB's operator tree as JSON; empty when there is none

@@ -35,6 +35,10 @@ class PrometheusMetrics final : public Metrics {
 public:
     PrometheusMetrics() {
         in_flight_ = &gauge("roost_statements_in_flight", "Statements accepted and not ended yet");
+        conflict_retries_ = &counter("roost_conflict_retries_total",
+                                     "Writes that the gateway ran again because another writer had changed the lake");
+        commits_unknown_ = &counter("roost_commits_unknown_total",
+                                    "Writes whose client had to be told that nobody knows whether they were committed");
         retries_ = &counter("roost_statement_retries_total", "Statements that the gateway ran again on another node");
         lease_wait_ = &prometheus::BuildHistogram()
                            .Name("roost_write_lease_wait_seconds")
@@ -61,6 +65,8 @@ public:
     }
     void routed(std::string_view reason) override { decisions_.get({reason}).Increment(); }
     void retried() override { retries_->Increment(); }
+    void conflict_retried() override { conflict_retries_->Increment(); }
+    void commit_unknown() override { commits_unknown_->Increment(); }
     void auth_failed(std::string_view front) override { auth_failures_.get({front}).Increment(); }
     void write_lease_wait(double seconds) override { lease_wait_->Observe(seconds); }
 
@@ -139,6 +145,8 @@ private:
     Series<Gauge, 1> node_up_ = node_series("roost_node_up", "1 while the node is a member, 0 when it is gone");
     Gauge *in_flight_ = nullptr;
     Counter *retries_ = nullptr;
+    Counter *conflict_retries_ = nullptr;
+    Counter *commits_unknown_ = nullptr;
     Histogram *lease_wait_ = nullptr;
     Counter *cpu_ = nullptr;
     Gauge *resident_ = nullptr;

@@ -33,6 +33,8 @@ public:
     // roost_routing_decisions_total{reason}
     virtual void routed(std::string_view reason) = 0;
     virtual void retried() = 0;                                              // roost_statement_retries_total
+    virtual void conflict_retried() = 0;                                     // roost_conflict_retries_total
+    virtual void commit_unknown() = 0;                                       // roost_commits_unknown_total
     virtual void auth_failed(std::string_view front) = 0;                    // roost_auth_failures_total{front}
     virtual void write_lease_wait(double seconds) = 0;                       // roost_write_lease_wait_seconds
     virtual void node(std::string_view node, const NodeGauges &gauges) = 0;  // roost_node_*{node}

@@ -44,6 +44,8 @@ TEST(Metrics, every_name_of_the_interface_is_exposed_with_its_value) {
     metrics->rows_sent("http", 5);
     metrics->routed("least_loaded");
     metrics->retried();
+    metrics->conflict_retried();
+    metrics->commit_unknown();
     metrics->auth_failed("pg");
     metrics->write_lease_wait(0.02);
     auto found = samples(*metrics);
@@ -53,6 +55,8 @@ TEST(Metrics, every_name_of_the_interface_is_exposed_with_its_value) {
     EXPECT_EQ(found.at(R"(roost_result_rows_total{front="http"})"), 5);
     EXPECT_EQ(found.at(R"(roost_routing_decisions_total{reason="least_loaded"})"), 1);
     EXPECT_EQ(found.at("roost_statement_retries_total"), 1);
+    EXPECT_EQ(found.at("roost_conflict_retries_total"), 1);
+    EXPECT_EQ(found.at("roost_commits_unknown_total"), 1);
     EXPECT_EQ(found.at(R"(roost_auth_failures_total{front="pg"})"), 1);
     EXPECT_EQ(found.at("roost_write_lease_wait_seconds_count"), 1);
     EXPECT_DOUBLE_EQ(found.at("roost_write_lease_wait_seconds_sum"), 0.02);

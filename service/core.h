@@ -4,6 +4,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,11 +15,13 @@
 
 #include "base/clock.h"
 #include "cluster/gateway_hub.h"
+#include "lake/ducklake.h"
 #include "lake/lake_location.h"
 #include "meta/store.h"
 #include "obs/log.h"
 #include "obs/metrics.h"
 #include "routing/policy.h"
+#include "service/commit_outcomes.h"
 #include "service/session.h"
 #include "service/shape_memory.h"
 #include "service/write_leases.h"
@@ -33,17 +36,22 @@ struct ServiceLimits {
     int64_t admission_wait_ms = 300'000;
     int64_t idle_transaction_timeout_ms = 60'000;
     int64_t cancel_max_ms = 5'000;  // a node that does not end a cancelled statement in this time is not waited for
+    // How long the client of a write waits to hear whether it was committed when its node is lost: as long as a node
+    // may be away.
+    int64_t outcome_wait_max_ms = 30'000;
+    uint32_t conflict_retries_max = 5;  // of a statement that lost a race for the catalog
     int64_t history_retention_ms = 7LL * 86'400'000;
     uint32_t sql_text_max_bytes = 16 * 1024 * 1024;
     // Longer texts are parsed on a thread of their own. A kilobyte takes some 70 µs (sql/README.md), so the loop is
     // held up for half a millisecond at most; the trip to the thread costs a tenth of that.
     size_t parse_inline_max_bytes = 8 * 1024;
+    size_t unsettled_max = 10'000;
     size_t stored_entries_max = 5'000;  // finished HTTP statements whose state is kept in memory
 };
 
 struct Core {
     Core(cluster::GatewayHub &h, meta::Store &m, std::unique_ptr<routing::Policy> p, obs::Metrics &mt, obs::Log &l,
-         const Clock &c, net::asio::io_context &lp, ServiceLimits lim)
+         const Clock &c, net::asio::io_context &lp, ServiceLimits lim, CommitOutcomes::Find find = find_commit)
         : hub(h),
           meta(m),
           policy(std::move(p)),
@@ -54,6 +62,7 @@ struct Core {
           limits(lim),
           statements({}, sql::ParseLimits{.text_max_bytes = lim.sql_text_max_bytes}),
           leases(std::make_shared<WriteLeases>(lp.get_executor(), c)),
+          outcomes(lp.get_executor(), std::move(find)),
           ended(lp.get_executor()) {}
 
     cluster::GatewayHub &hub;
@@ -67,6 +76,8 @@ struct Core {
     std::map<std::string, LakeLocation> lakes;  // by catalog name
     sql::StatementCache statements;             // texts parsed lately; thread-safe
     std::shared_ptr<WriteLeases> leases;
+    CommitOutcomes outcomes;
+    std::deque<UnsettledCommit> unsettled;  // nobody knows yet; GatewayService asks again when their nodes are back
     ShapeMemory shapes;
     std::set<RunStream *> running;
     net::Event ended;  // a statement ended (for draining)
@@ -76,6 +87,8 @@ struct Core {
     net::asio::thread_pool parse_pool{2};
 
     routing::ClusterSnapshot snapshot() const;
+    // Of the oldest nobody will hear any more when there are too many.
+    void remember_unsettled(UnsettledCommit commit);
 
     // Runs `work` on the blocking thread and resumes on the loop. The work may outlive a caller that is destroyed
     // meanwhile, but not the core: what else it uses must be its own.

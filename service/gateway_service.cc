@@ -58,7 +58,11 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     ROOST_ASSIGN_OR_RETURN(const auto members, core_->meta.members());
     for (const meta::Member &member : members) known_members_[member.id] = member;
     ROOST_RETURN_IF_ERROR(recover());
-    core_->hub.on_join = [this](const cluster::Member &member) { remember_member(member); };
+    core_->hub.on_join = [this](const cluster::Member &member) {
+        remember_member(member);
+        core_->outcomes.note_join(member.hello.node);
+        if (!core_->unsettled.empty()) asio::co_spawn(core_->loop, settle_commits(), asio::detached);
+    };
     core_->hub.on_leave = [this](const Uuid &id) {
         core_->metrics.node_gone(id.to_string());
         lose_transactions(id);
@@ -80,33 +84,85 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     return Status();
 }
 
-// What an earlier run of this gateway left unfinished can no longer be running: its nodes rolled it back when the link
-// broke. A write may have been committed before that; the catalog knows.
+// What an earlier run of this gateway left unfinished: its reads are rolled back by their nodes, as the link broke. A
+// write may have been committed before that, or be committed while we look: it stays under way until its node is back.
 Status GatewayService::recover() {
     ROOST_ASSIGN_OR_RETURN(auto unfinished, core_->meta.unfinished_statements());
+    std::set<Uuid> nodes;
+    for (const auto &[id, member] : known_members_) nodes.insert(id);
+    core_->outcomes.expect(std::move(nodes));
     for (meta::StatementRecord &record : unfinished) {
-        record.status = meta::StatementStatus::failed;
+        if (record.writes) {
+            asio::co_spawn(core_->loop, settle_commit({record.id, record.catalog, record.node, 0}), asio::detached);
+        } else {
+            record_recovered(std::move(record), {CommitOutcome::Kind::not_committed, 0, Status()});
+        }
+    }
+    return core_->meta.flush();
+}
+
+// Writes the end of a statement whose gateway, or whose client, did not hear of it.
+void GatewayService::record_recovered(meta::StatementRecord record, const CommitOutcome &outcome) {
+    const bool heard = record.finished_us != 0;  // it has an end already: that nobody knows
+    record.status = meta::StatementStatus::failed;
+    if (!heard) {
         record.error = "the gateway stopped while the statement was under way";
         record.error_code = "gateway_restarted";
         record.sqlstate = "57P01";
-        const auto lake = core_->lakes.find(record.catalog);
-        if (record.writes && lake != core_->lakes.end()) {
-            auto commit = find_commit(lake->second, record.id);
-            if (commit.ok() && commit->has_value()) {
-                record.status = meta::StatementStatus::done;
-                record.error.clear();
-                record.error_code.clear();
-                record.sqlstate.clear();
-            } else {
-                record.error += commit.ok() ? "; nothing was written" : "; whether it was committed is not known";
-            }
-        }
         record.finished_us = core_->clock.wall_us();
-        core_->log.warn("statement_recovered",
-                        {{"statement_id", record.id}, {"status", meta::status_name(record.status)}});
-        core_->meta.record_statement(std::move(record), {});
     }
-    return core_->meta.flush();
+    switch (outcome.kind) {
+        case CommitOutcome::Kind::committed:
+            record.status = meta::StatementStatus::done;
+            record.error.clear();
+            record.error_code.clear();
+            record.sqlstate.clear();
+            break;
+        case CommitOutcome::Kind::not_committed:
+            if (heard) record.error = "the node was lost before it committed";
+            if (heard) record.error_code = "unavailable";
+            if (heard) record.sqlstate = "57P01";
+            if (record.writes) record.error += "; nothing was written";
+            break;
+        case CommitOutcome::Kind::unknown:
+            record.error += "; whether it was committed is not known yet";
+            record.error_code = "commit_unknown";
+            record.sqlstate = "08007";
+            break;
+    }
+    core_->log.warn("statement_recovered", {{"statement_id", record.id},
+                                            {"status", meta::status_name(record.status)},
+                                            {"error_code", record.error_code},
+                                            {"snapshot", outcome.snapshot}});
+    if (const auto entry = entries_.find(record.id); entry != entries_.end()) {
+        entry->second->info.record = record;
+        entry->second->changed.notify();
+    }
+    core_->meta.record_statement(std::move(record), {});
+}
+
+// Finds out what became of a write of an earlier run, however long its node is away.
+net::Task<void> GatewayService::settle_commit(UnsettledCommit commit) {
+    const CommitOutcome outcome = co_await core_->outcomes.learn(*core_, commit, core_->limits.outcome_wait_max_ms);
+    auto record =
+        co_await core_->blocking([meta = &core_->meta, id = commit.statement] { return meta->find_statement(id); });
+    if (outcome.kind == CommitOutcome::Kind::unknown || !record.ok()) core_->remember_unsettled(commit);
+    if (record.ok() && record->has_value()) record_recovered(std::move(**record), outcome);
+}
+
+// Asks again about what nobody knew; a node that is back, or a catalog that answers again, may have settled it.
+net::Task<void> GatewayService::settle_commits() {
+    const std::deque<UnsettledCommit> asked = std::exchange(core_->unsettled, {});
+    for (const UnsettledCommit &commit : asked) {
+        const CommitOutcome outcome = co_await core_->outcomes.learn(*core_, commit, 0);
+        auto record =
+            co_await core_->blocking([meta = &core_->meta, id = commit.statement] { return meta->find_statement(id); });
+        if (outcome.kind == CommitOutcome::Kind::unknown || !record.ok()) {
+            core_->remember_unsettled(commit);
+        } else if (record->has_value()) {
+            record_recovered(std::move(**record), outcome);
+        }
+    }
 }
 
 void GatewayService::remember_member(const cluster::Member &member) {
@@ -133,10 +189,11 @@ net::Task<void> GatewayService::tick() {
         for (RunStream *run : core_->running) {
             if (run->age_us() > 150'000) run->record_state();
         }
+        if (n % 25 == 0 && !core_->unsettled.empty()) co_await settle_commits();
         if (n % 5 == 0) {
             const int64_t limit_us = core_->clock.monotonic_us() - core_->limits.idle_transaction_timeout_ms * 1000;
             for (const auto &session : sessions_) {
-                if (!session->lease || session->active > 0 || session->last_active_us > limit_us) continue;
+                if (!session->wrote || session->active > 0 || session->last_active_us > limit_us) continue;
                 core_->log.warn("idle_transaction_ended", {{"session_id", session->id}});
                 fail_transaction(*session,
                                  Status(Code::failed_precondition,
@@ -245,6 +302,7 @@ Result<std::shared_ptr<Session>> GatewayService::open_session(const OpenSession 
 void GatewayService::forget_transaction(Session &session) {
     if (session.pinned_node) core_->hub.end_session(*session.pinned_node, session.id);
     session.pinned_node.reset();
+    session.wrote = false;
     session.lease.reset();
     session.transaction = TransactionState::idle;
     session.transaction_has_read = false;
@@ -402,7 +460,7 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction
     spec.settings = session->settings;
     spec.session = session->id;
     spec.transaction = TransactionAction::commit;
-    spec.writes = session->lease != nullptr;
+    spec.writes = session->wrote;
     spec.timeout_ms = core_->limits.statement_timeout_ms;
     const bool wrote = spec.writes;
     auto run = std::make_unique<RunStream>(*core_, session, statement, std::move(spec), std::move(options));

@@ -109,6 +109,9 @@ private:
     std::function<void(Status)> durable_callback(const EntryPtr &entry, Record record);
     net::Task<void> tick();
     Status recover();
+    void record_recovered(meta::StatementRecord record, const CommitOutcome &outcome);
+    net::Task<void> settle_commit(UnsettledCommit commit);
+    net::Task<void> settle_commits();
     void remember_member(const cluster::Member &member);
     Result<const meta::Workspace *> find_workspace(std::string_view slug_or_id) const;
 

@@ -28,8 +28,10 @@ protected:
         ann_ = {Uuid::make(), "ann", "user"};
         ServiceLimits limits;
         limits.cancel_max_ms = 50;
+        limits.outcome_wait_max_ms = 100;
         service_ = std::make_unique<GatewayService>(
-            std::make_unique<Core>(hub(), *store_, routing::make_policy("auto"), *metrics_, *log, clock, loop, limits));
+            std::make_unique<Core>(hub(), *store_, routing::make_policy("auto"), *metrics_, *log, clock, loop, limits,
+                                   [this](const LakeLocation &, const Uuid &id) { return find_commit(id); }));
         LakeLocation lake;
         lake.catalog = "lake";
         lake.metadata_path = (dir_ / "no-lake.db").string();
@@ -125,6 +127,32 @@ protected:
         });
         EXPECT_EQ(metric("roost_statements_in_flight"), 0);
     }
+
+    // The catalog, as far as commits are looked up in it: called on the blocking thread.
+    Result<std::optional<uint64_t>> find_commit(const Uuid &id) {
+        MutexLock lock(catalog_mutex_);
+        lookups_++;
+        if (!catalog_up_) return Status(Code::unavailable, "the catalog is down");
+        const auto found = commits_.find(id);
+        return found == commits_.end() ? std::nullopt : std::optional<uint64_t>(found->second);
+    }
+    void commit(const Uuid &id) {
+        MutexLock lock(catalog_mutex_);
+        commits_[id] = 7;
+    }
+    void set_catalog_up(bool up) {
+        MutexLock lock(catalog_mutex_);
+        catalog_up_ = up;
+    }
+    int lookups() {
+        MutexLock lock(catalog_mutex_);
+        return lookups_;
+    }
+
+    Mutex catalog_mutex_;
+    std::map<Uuid, uint64_t> commits_ ROOST_GUARDED_BY(catalog_mutex_);
+    bool catalog_up_ ROOST_GUARDED_BY(catalog_mutex_) = true;
+    int lookups_ ROOST_GUARDED_BY(catalog_mutex_) = 0;
 
     fs::path dir_;
     std::unique_ptr<meta::Store> store_;
@@ -411,9 +439,123 @@ TEST_F(GatewayServiceTest, AWriteIsNotTriedAgain) {
     lost.kill();
     const auto info = wait(service_->status(ann_, begun.record.id, 10'000));
     EXPECT_EQ(info->record.status, StatementStatus::failed);
+    EXPECT_EQ(info->record.error_code, "commit_unknown");
     EXPECT_TRUE(other.engine.specs().empty());
     EXPECT_EQ(metric("roost_statement_retries_total"), 0);
     expect_quiet();
+}
+
+// --- what became of a commit
+
+TEST_F(GatewayServiceTest, AWriteThatLostARaceIsRunAgain) {
+    auto &node = add_node();
+    const StatementInfo won = submit("INSERT INTO t VALUES /* ddl conflict=2 affected=4 */ (1)");
+    EXPECT_EQ(won.record.status, StatementStatus::done);
+    EXPECT_EQ(won.record.row_count, 4u);
+    EXPECT_EQ(node.engine.specs().size(), 3u);
+    EXPECT_EQ(metric("roost_conflict_retries_total"), 2);
+    EXPECT_NE(latest().profile.find("\"conflicts\":2"), std::string::npos) << latest().profile;
+    EXPECT_EQ(history().size(), 1u);
+    const StatementInfo lost = submit("INSERT INTO t VALUES /* ddl conflict=100 */ (1)");
+    EXPECT_EQ(lost.record.sqlstate, "40001");
+    expect_quiet();
+}
+
+TEST_F(GatewayServiceTest, ATransactionThatLostARaceIsNotRunAgain) {
+    add_node();
+    const auto session = open_session();
+    execute(session, "BEGIN");
+    EXPECT_EQ(read(*execute(session, "INSERT INTO t VALUES /* ddl conflict=1 */ (1)")).status.sqlstate(), "40001");
+    EXPECT_EQ(session->transaction, TransactionState::failed);
+    EXPECT_EQ(metric("roost_conflict_retries_total"), 0);
+}
+
+TEST_F(GatewayServiceTest, AWaitAfterALostRaceCanBeCancelled) {
+    auto &node = add_node();
+    const StatementInfo begun = submit("INSERT INTO t VALUES /* ddl conflict=100 */ (1)", 0);
+    run_until([&] { return metric("roost_conflict_retries_total") >= 2; });
+    EXPECT_TRUE(wait(service_->cancel(ann_, begun.record.id)).ok());
+    const auto ended = wait(service_->status(ann_, begun.record.id, 10'000));
+    EXPECT_EQ(ended->record.status, StatementStatus::cancelled);
+    EXPECT_LT(node.engine.specs().size(), 6u);
+    expect_quiet();
+}
+
+TEST_F(GatewayServiceTest, ACommitThatFailedButIsThereSucceeded) {
+    add_node();
+    const std::string sql = "INSERT INTO t VALUES /* ddl fail=commit affected=3 */ (1)";
+    EXPECT_EQ(submit(sql).record.status, StatementStatus::failed);
+    EXPECT_EQ(lookups(), 1);
+    const auto session = open_session();
+    auto stream = execute(session, sql);
+    commit(stream->id());
+    EXPECT_EQ(read(*stream).status.to_string(), "ok");
+    EXPECT_EQ(stream->completion().affected, 3u);
+    EXPECT_EQ(latest().status, StatementStatus::done);
+    EXPECT_EQ(lookups(), 2);
+}
+
+// Until its node is back it may still commit: no answer before that, or an honest one.
+TEST_F(GatewayServiceTest, ALostWriteIsAnsweredWhenItsNodeIsBack) {
+    auto &lost = add_node();
+    const StatementInfo begun = submit("INSERT INTO t VALUES /* ddl hang=commit */ (1)", 0);
+    run_until([&] { return lost.engine.hanging("commit") == 1; });
+    lost.kill();
+    run_until([&] { return lookups() > 0; });
+    EXPECT_NE(wait(service_->status(ann_, begun.record.id, 0))->record.status, StatementStatus::failed);
+    add_node({.id = lost.id, .incarnation = 2});
+    const auto ended = wait(service_->status(ann_, begun.record.id, 10'000));
+    EXPECT_EQ(ended->record.status, StatementStatus::failed);
+    EXPECT_EQ(ended->record.sqlstate, "57P01");
+    EXPECT_NE(ended->record.error.find("nothing was written"), std::string::npos) << ended->record.error;
+    expect_quiet();
+}
+
+TEST_F(GatewayServiceTest, ALostWriteThatCommittedIsDone) {
+    auto &lost = add_node();
+    const StatementInfo begun = submit("INSERT INTO t VALUES /* ddl hang=commit */ (1)", 0);
+    run_until([&] { return lost.engine.hanging("commit") == 1; });
+    commit(begun.record.id);
+    lost.kill();
+    EXPECT_EQ(wait(service_->status(ann_, begun.record.id, 10'000))->record.status, StatementStatus::done);
+    EXPECT_EQ(latest().status, StatementStatus::done);
+}
+
+TEST_F(GatewayServiceTest, WhatNobodyKnowsIsSaidSoAndPutRightLater) {
+    for (const bool committed : {true, false}) {
+        auto &lost = add_node();
+        const StatementInfo begun = submit("INSERT INTO t VALUES /* ddl hang=commit */ (1)", 0);
+        run_until([&] { return lost.engine.hanging("commit") == 1; });
+        lost.kill();
+        const auto unsure = wait(service_->status(ann_, begun.record.id, 10'000));
+        EXPECT_EQ(unsure->record.sqlstate, "08007");
+        EXPECT_EQ(unsure->record.error_code, "commit_unknown");
+        if (committed) commit(begun.record.id);
+        auto &again = add_node({.id = lost.id, .incarnation = 2});
+        const auto status = [&] { return wait(service_->status(ann_, begun.record.id, 0))->record; };
+        run_until([&] { return status().error_code != "commit_unknown"; });
+        EXPECT_EQ(status().status, committed ? StatementStatus::done : StatementStatus::failed);
+        if (!committed) EXPECT_NE(status().error.find("nothing was written"), std::string::npos) << status().error;
+        EXPECT_EQ(latest().status, status().status);
+        again.kill();
+        run_until([&] { return hub().members().empty(); });
+    }
+    EXPECT_EQ(metric("roost_commits_unknown_total"), 2);
+}
+
+TEST_F(GatewayServiceTest, ACatalogThatIsDownIsAskedAgain) {
+    auto &lost = add_node();
+    const StatementInfo begun = submit("INSERT INTO t VALUES /* ddl hang=commit */ (1)", 0);
+    run_until([&] { return lost.engine.hanging("commit") == 1; });
+    set_catalog_up(false);
+    lost.kill();
+    const auto unsure = wait(service_->status(ann_, begun.record.id, 10'000));
+    EXPECT_EQ(unsure->record.error_code, "commit_unknown");
+    EXPECT_NE(unsure->record.error.find("the catalog is down"), std::string::npos) << unsure->record.error;
+    add_node({.id = lost.id, .incarnation = 2});
+    commit(begun.record.id);
+    set_catalog_up(true);
+    run_until([&] { return latest().status == StatementStatus::done; });
 }
 
 TEST_F(GatewayServiceTest, ATransactionGoesWithItsNode) {

@@ -121,6 +121,7 @@ std::string profile_json(const ProfileFacts &facts) {
     }
     out += ']';
     put(out, "retries", facts.retries);
+    put(out, "conflicts", facts.conflicts);
     put(out, "refused_by", facts.refused_by);
     put(out, "total_us", facts.gateway.total_us);
     out += ",\"stages\":{\"parse_us\":" + std::to_string(facts.gateway.parse_us);

@@ -32,7 +32,7 @@ struct ProfileFacts {
     GatewayTimings gateway;
     std::string node, node_name;
     const routing::Decision *decision = nullptr;
-    uint32_t retries = 0, refused_by = 0;
+    uint32_t retries = 0, conflicts = 0, refused_by = 0;
     bool shape_was_large = false;
     const Completion *completion = nullptr;
 };

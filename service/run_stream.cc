@@ -1,7 +1,5 @@
 #include "service/run_stream.h"
 
-#include "lake/ducklake.h"
-
 namespace roost::service {
 
 using net::FrameType;
@@ -21,6 +19,11 @@ bool has_row_count(sql::Kind kind) {
            kind == Kind::create_table_as;
 }
 
+// The first wait after a conflict; it doubles.
+constexpr int64_t kConflictWaitMs = 20;
+// A cancelled commit is waited for so much longer than another statement.
+constexpr int64_t kCommitPatience = 6;
+
 double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 
 }  // namespace
@@ -32,6 +35,11 @@ routing::ClusterSnapshot Core::snapshot() const {
         cluster.nodes.push_back({id, member.hello.name, member.hello.cpus, member.in_flight, member.last_used, true});
     }
     return cluster;
+}
+
+void Core::remember_unsettled(UnsettledCommit commit) {
+    if (unsettled.size() >= limits.unsettled_max) unsettled.pop_front();
+    unsettled.push_back(std::move(commit));
 }
 
 Status lost_transaction() {
@@ -134,12 +142,13 @@ net::Task<Status> RunStream::begin() {
 
 net::Task<Status> RunStream::take_lease() {
     const std::string &catalog = spec_.settings.catalog;
-    if (!spec_.writes || session_->lease) co_return Status();
+    if (!spec_.writes) co_return Status();
+    if (spec_.transaction == TransactionAction::in_session) session_->wrote = true;
+    // Postgres takes many writers at once and refuses the one that lost a race.
     if (const auto lake = core_.lakes.find(catalog); lake != core_.lakes.end() && lake->second.on_postgres) {
-        // Postgres takes many writers at once and refuses the one that lost a race. The mark that it writes stays.
-        if (!is_autocommit()) session_->lease = std::make_shared<WriteLease>(nullptr, catalog);
         co_return Status();
     }
+    if (session_->lease) co_return Status();
     const int64_t since_us = core_.clock.monotonic_us();
     auto lease = co_await core_.leases->acquire(catalog, core_.limits.admission_wait_ms, changed_, cancel_reason_);
     timings_.lease_us = core_.clock.monotonic_us() - since_us;
@@ -182,6 +191,7 @@ Status RunStream::send_to_next(bool no_wait) {
             remote_->on_progress([this] { note_progress(); });
             record_.node = remote_->node();
             state_recorded_ = false;
+            node_joins_ = core_.outcomes.joins(remote_->node());
             dispatched_us_ = core_.clock.monotonic_us();
             if (spec_.transaction == TransactionAction::in_session && !session_->pinned_node) {
                 session_->pinned_node = remote_->node();
@@ -242,43 +252,93 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
             }
             continue;
         }
+        if (may_try_again(*frame)) {
+            auto completion = cluster::decode_completion(frame->payload);
+            if (completion.ok() && completion->status.code() == Code::conflict) {
+                if (Status status = co_await try_again(completion->status); !status.ok()) {
+                    settle(status);
+                    co_return status;
+                }
+                continue;
+            }
+        }
         co_return std::move(*frame);
     }
 }
 
+// A statement of its own that lost a race for the catalog has changed nothing: it is run again, unseen.
+bool RunStream::may_try_again(const net::Frame &frame) const {
+    const bool has_grid = header_ && header_->has_grid;
+    return frame.type == FrameType::end && spec_.writes && is_autocommit() && !has_grid && cancel_reason_.ok() &&
+           conflicts_ < core_.limits.conflict_retries_max && !core_.draining &&
+           (spec_.timeout_ms == 0 || age_us() < spec_.timeout_ms * 1000);
+}
+
+// Waits a moment, each time longer and each statement its own time, so that those who met don't meet again.
+net::Task<Status> RunStream::try_again(Status conflict) {
+    const int64_t step_ms = kConflictWaitMs << conflicts_;
+    conflicts_++;
+    core_.metrics.conflict_retried();
+    core_.log.info("statement_conflict_retried",
+                   {{"statement_id", spec_.id}, {"node_id", record_.node}, {"error", conflict.message()}});
+    const uint64_t spread = std::hash<Uuid>()(spec_.id) >> (8 * conflicts_) & 0xFF;
+    const int64_t wait_ms = step_ms / 2 + step_ms * static_cast<int64_t>(spread) / 256;
+    remote_.reset();
+    const int64_t until_us = core_.clock.monotonic_us() + wait_ms * 1000;
+    for (int64_t left_us = wait_ms * 1000; left_us > 0 && cancel_reason_.ok();
+         left_us = until_us - core_.clock.monotonic_us()) {
+        co_await changed_.wait_for(std::chrono::milliseconds(left_us / 1000 + 1));
+    }
+    if (!cancel_reason_.ok()) co_return cancel_reason_;
+    co_return dispatch(std::nullopt);
+}
+
+bool RunStream::may_have_committed() const {
+    return (is_autocommit() && spec_.writes) || (spec_.transaction == TransactionAction::commit && session_->wrote);
+}
+
 // What a lost node means for this statement: nothing happened, it did happen, or nobody can know yet.
 net::Task<Status> RunStream::explain_loss(Status lost) {
-    if (!cancel_reason_.ok()) co_return cancel_reason_;
-    const bool may_have_committed =
-        (is_autocommit() && spec_.writes) || (spec_.transaction == TransactionAction::commit && session_->lease);
-    if (!may_have_committed) {
+    if (!may_have_committed()) {
+        if (!cancel_reason_.ok()) co_return cancel_reason_;
         if (spec_.transaction == TransactionAction::in_session) {
             co_return lost_transaction();
         }
         co_return lost;
     }
-    const auto lake = core_.lakes.find(spec_.settings.catalog);
-    if (lake == core_.lakes.end()) co_return lost;
-    auto found =
-        co_await core_.blocking([location = lake->second, id = spec_.id] { return find_commit(location, id); });
-    if (!found.ok()) {
-        co_return Status(Code::unavailable,
-                         "the node was lost while it committed, and the catalog can't say whether it did: " +
-                             found.status().message())
+    Status not_written = cancel_reason_;
+    if (not_written.ok()) {
+        not_written = Status(Code::unavailable, "the node was lost before it committed; nothing was written")
+                          .with_hint("run the statement again")
+                          .with_retryable(true);
+    }
+    co_return co_await explain_commit(std::move(not_written), false);
+}
+
+// Asks the catalog whether the commit is there. `over`: it can't come any more. Ok: it is there and nothing is missing;
+// `failure`: it is not.
+net::Task<Status> RunStream::explain_commit(Status failure, bool over) {
+    const UnsettledCommit commit{spec_.id, spec_.settings.catalog, record_.node, node_joins_};
+    const int64_t wait_ms = gave_up_ ? 0 : core_.limits.outcome_wait_max_ms;
+    const CommitOutcome outcome = co_await core_.outcomes.learn(core_, commit, wait_ms, over);
+    if (outcome.kind == CommitOutcome::Kind::not_committed) co_return failure;
+    if (outcome.kind == CommitOutcome::Kind::unknown) {
+        core_.metrics.commit_unknown();
+        core_.remember_unsettled(commit);
+        const std::string why = outcome.why.ok() ? "its node has not come back" : outcome.why.message();
+        co_return Status(Code::unavailable, "whether the statement was committed is not known yet: " + why)
+            .with_name("commit_unknown")
             .with_sqlstate("08007")
+            .with_hint("look the statement up in the history (" + spec_.id.to_string() +
+                       ") before it is run again: its state is put right there as soon as it is known")
             .with_retryable(false);
     }
-    if (!found->has_value()) {
-        co_return Status(Code::unavailable, "the node was lost before it committed; nothing was written")
-            .with_hint("run the statement again");
-    }
     // Only the count of changed rows went with the node: Postgres wire has no way to say so, the others have.
-    const bool count_matters =
-        is_autocommit() && has_row_count(statement_.kind) && spec_.format == ResultFormat::pg_rows;
+    const bool count_matters = is_autocommit() && has_row_count(statement_.kind) &&
+                               spec_.format == ResultFormat::pg_rows && !completion_.affected;
     if (!count_matters) co_return Status();
-    co_return Status(Code::unavailable, "the node was lost after it had committed (snapshot " +
-                                            std::to_string(**found) +
-                                            "): the statement took effect, only its row count is unknown")
+    co_return Status(Code::unavailable, "the statement took effect (snapshot " + std::to_string(outcome.snapshot) +
+                                            "), but its node was lost before it could say how many rows it changed")
         .with_name("committed_unconfirmed")
         .with_sqlstate("08007")
         .with_hint("do not run it again")
@@ -294,9 +354,13 @@ Status RunStream::take_header(const net::Frame &frame) {
     return Status();
 }
 
-Status RunStream::take_end(const net::Frame &frame) {
-    ROOST_ASSIGN_OR_RETURN(completion_, cluster::decode_completion(frame.payload));
-    return completion_.status;
+net::Task<Status> RunStream::take_end(const net::Frame &frame) {
+    auto completion = cluster::decode_completion(frame.payload);
+    if (!completion.ok()) co_return completion.status();
+    completion_ = std::move(*completion);
+    if (!completion_.commit_in_doubt) co_return completion_.status;
+    // The node is done with it: what the catalog says now holds.
+    co_return co_await explain_commit(completion_.status, true);
 }
 
 net::Task<Result<ResultHeader>> RunStream::header() {
@@ -316,7 +380,7 @@ net::Task<Result<ResultHeader>> RunStream::header() {
         if (frame->type == FrameType::header) {
             status = take_header(*frame);
         } else if (frame->type == FrameType::end) {
-            status = take_end(*frame);
+            status = co_await take_end(*frame);
             if (status.ok()) header_ = ResultHeader();
             settle(status);
         } else {
@@ -340,6 +404,11 @@ net::Task<Result<std::optional<RowsFrame>>> RunStream::next() {
     }
     auto frame = co_await next_frame();
     if (committed_unheard_) co_return std::optional<RowsFrame>();
+    // Run again after a conflict: its header comes again, and says the same.
+    while (frame.ok() && frame->type == FrameType::header && conflicts_ > 0 && !header_given_) {
+        frame = co_await next_frame();
+        if (committed_unheard_) co_return std::optional<RowsFrame>();
+    }
     if (!frame.ok()) co_return frame.status();
     if (frame->type == FrameType::rows) {
         rows_given_ += frame->rows;
@@ -349,7 +418,7 @@ net::Task<Result<std::optional<RowsFrame>>> RunStream::next() {
     }
     Status status;
     if (frame->type == FrameType::end) {
-        status = take_end(*frame);
+        status = co_await take_end(*frame);
         if (status.ok() && spec_.format == ResultFormat::pg_rows && header_->has_grid &&
             completion_.rows != rows_given_) {
             status = Status(Code::data_loss, "the node says " + std::to_string(completion_.rows) + " rows, " +
@@ -369,11 +438,17 @@ void RunStream::cancel(Status reason) {
     changed_.notify();
     if (!remote_) return;
     remote_->cancel(cancel_reason_);
-    cancel_guard_ =
-        std::make_unique<net::asio::steady_timer>(core_.loop, std::chrono::milliseconds(core_.limits.cancel_max_ms));
+    // A commit under way is not given up as long as there is hope to hear how it ended.
+    watch_cancel(may_have_committed() ? kCommitPatience * core_.limits.cancel_max_ms : core_.limits.cancel_max_ms);
+}
+
+// Gives the node so long to end what was cancelled.
+void RunStream::watch_cancel(int64_t wait_ms) {
+    cancel_guard_ = std::make_unique<net::asio::steady_timer>(core_.loop, std::chrono::milliseconds(wait_ms));
     cancel_guard_->async_wait([this, alive = std::weak_ptr<bool>(alive_)](const boost::system::error_code &ec) {
         if (ec || alive.expired() || settled_ || !remote_) return;
         core_.log.error("cancel_ignored", {{"statement_id", spec_.id}, {"node_id", remote_->node()}});
+        gave_up_ = true;
         remote_->fail(cancel_reason_);
     });
 }
@@ -440,16 +515,10 @@ void RunStream::settle_record(const Status &status) {
         }
         record_.result_bytes = completion_.result_bytes;
     }
-    ProfileFacts facts{spec_.id,
-                       record_.kind,
-                       timings_,
-                       record_.node.is_nil() ? "" : record_.node.to_string(),
-                       "",
-                       &decision_,
-                       retries_,
-                       refusals_,
-                       spec_.shape_is_large,
-                       &completion_};
+    ProfileFacts facts{
+        spec_.id,  record_.kind,         timings_,    record_.node.is_nil() ? "" : record_.node.to_string(),
+        "",        &decision_,           retries_,    conflicts_,
+        refusals_, spec_.shape_is_large, &completion_};
     record_.profile = profile_json(facts);
     if (options_.in_history) core_.meta.record_statement(record_, std::move(options_.end_durable));
     core_.metrics.statement_done(session_->front, record_.kind, metric_status(status));
@@ -472,6 +541,7 @@ void RunStream::settle_record(const Status &status) {
                                  {"reason", decision_.reason},
                                  {"rows", completion_.rows},
                                  {"retries", retries_},
+                                 {"conflicts", conflicts_},
                                  {"total_us", timings_.total_us}});
 }
 

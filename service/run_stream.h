@@ -66,8 +66,13 @@ private:
     net::Task<Status> take_lease();
     net::Task<Result<net::Frame>> next_frame();
     net::Task<Status> explain_loss(Status lost);
+    net::Task<Status> explain_commit(Status failure, bool over);
+    net::Task<Status> try_again(Status conflict);
+    bool may_have_committed() const;
+    bool may_try_again(const net::Frame &frame) const;
     Status take_header(const net::Frame &frame);
-    Status take_end(const net::Frame &frame);
+    net::Task<Status> take_end(const net::Frame &frame);
+    void watch_cancel(int64_t wait_ms);
     void note_progress();
     void note_running();
     void settle(Status status);
@@ -83,7 +88,7 @@ private:
     uint64_t shape_ = 0;
     routing::Decision decision_;
     size_t candidate_ = 0;
-    uint32_t retries_ = 0, refusals_ = 0;
+    uint32_t retries_ = 0, refusals_ = 0, conflicts_ = 0;
     std::unique_ptr<cluster::RemoteStream> remote_;
     std::function<void()> progress_callback_;
     std::shared_ptr<WriteLease> lease_;
@@ -95,6 +100,8 @@ private:
     bool closed_early_ = false;    // dropped before its end by a reader who wanted no more
     bool state_recorded_ = false;  // the history has record_ as it is
     Status cancel_reason_;
+    bool gave_up_ = false;     // the node hears no cancel
+    uint64_t node_joins_ = 0;  // of the node when the statement was sent to it
     net::Event changed_;
     std::unique_ptr<net::asio::steady_timer> cancel_guard_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for handlers that may come late

@@ -50,6 +50,7 @@ struct Session {
     bool transaction_read_only = false;
     std::optional<Uuid> pinned_node;  // where the open transaction lives; unset until its first statement
     bool transaction_has_read = false;
+    bool wrote = false;                 // so its COMMIT makes a snapshot
     std::shared_ptr<WriteLease> lease;  // held from the first write to the end of the transaction
     uint64_t begin_commit_count = 0;    // commits on the catalog seen when the transaction first read
     Status transaction_failure;         // why roost itself ended the transaction; told once

@@ -24,3 +24,16 @@ def attach_lake(directory, read_only=True):
     connection.execute(f"ATTACH 'ducklake:sqlite:{catalog[0]}' AS lake ({options})")
     connection.execute("USE lake")
     return connection
+
+
+def referenced_files(directory):
+    """Paths of all data and delete files that the lake of the pool in `directory` consists of now."""
+    connection = attach_lake(directory)
+    tables = connection.execute("SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'lake' "
+                                "AND table_type = 'BASE TABLE'").fetchall()
+    files = []
+    for schema, table in tables:
+        rows = connection.execute("SELECT data_file, delete_file FROM ducklake_list_files('lake', ?, schema => ?)",
+                                  [table, schema]).fetchall()
+        files += [pathlib.Path(path) for row in rows for path in row if path]
+    return files

@@ -1,0 +1,50 @@
+#include "service/commit_outcomes.h"
+
+#include <algorithm>
+
+#include "service/core.h"
+
+namespace roost::service {
+
+namespace {
+
+constexpr int64_t kAskAgainMs = 500;
+
+}  // namespace
+
+void CommitOutcomes::note_join(const Uuid &node) {
+    joins_[node]++;
+    expected_.erase(node);
+    changed_.notify();
+}
+
+uint64_t CommitOutcomes::joins(const Uuid &node) const {
+    const auto found = joins_.find(node);
+    return found == joins_.end() ? 0 : found->second;
+}
+
+bool CommitOutcomes::is_over(const UnsettledCommit &commit) const {
+    return commit.node.is_nil() ? expected_.empty() : joins(commit.node) > commit.joins;
+}
+
+net::Task<CommitOutcome> CommitOutcomes::learn(Core &core, UnsettledCommit commit, int64_t wait_ms, bool over) {
+    const auto lake = core.lakes.find(commit.catalog);
+    if (lake == core.lakes.end()) {
+        co_return CommitOutcome{CommitOutcome::Kind::unknown, 0,
+                                Status(Code::not_found, "there is no catalog '" + commit.catalog + "' any more")};
+    }
+    const int64_t end_us = core.clock.monotonic_us() + wait_ms * 1000;
+    for (;;) {
+        // Asked before the look-up: what is over by then can't commit after it.
+        over = over || is_over(commit);
+        auto found = co_await core.blocking(
+            [find = find_, location = lake->second, id = commit.statement] { return find(location, id); });
+        if (found.ok() && found->has_value()) co_return CommitOutcome{CommitOutcome::Kind::committed, **found, {}};
+        if (found.ok() && over) co_return CommitOutcome{CommitOutcome::Kind::not_committed, 0, {}};
+        const int64_t left_ms = (end_us - core.clock.monotonic_us()) / 1000;
+        if (left_ms <= 0) co_return CommitOutcome{CommitOutcome::Kind::unknown, 0, found.status()};
+        co_await changed_.wait_for(std::chrono::milliseconds(std::min(left_ms, kAskAgainMs)));
+    }
+}
+
+}  // namespace roost::service

@@ -1,0 +1,14 @@
+"""The short form of tests/exactly_once.py."""
+
+import random
+
+from exactly_once import Rounds
+
+
+def test_writes_are_there_once_whatever_is_killed(make_pool):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    rounds = Rounds(make_pool(nodes=2), writes=20, seed=seed).run()
+    outcomes = rounds.check()
+    print(f"kills {dict(rounds.kills)}, outcomes {dict(outcomes)}")
+    assert sum(rounds.kills.values()) > 3
