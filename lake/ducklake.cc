@@ -1,17 +1,13 @@
 #include "lake/ducklake.h"
 
-#include <sqlite3.h>
-
-#include <memory>
-
 #include "lake/ducklake_postgres.h"
+#include "lake/ducklake_sqlite.h"
 #include "lake/postgres_dsn.h"
 
 namespace roost {
 
 namespace {
 
-constexpr int kLookupBusyTimeoutMs = 1'000;
 constexpr std::string_view kMarkPrefix = "roost:";
 
 std::string quoted(std::string_view text, char quote) {
@@ -22,20 +18,6 @@ std::string quoted(std::string_view text, char quote) {
     }
     out.push_back(quote);
     return out;
-}
-
-struct CloseDatabase {
-    void operator()(sqlite3 *database) const { sqlite3_close(database); }
-};
-struct FinalizeStatement {
-    void operator()(sqlite3_stmt *statement) const { sqlite3_finalize(statement); }
-};
-
-Status sqlite_error(sqlite3 *database, std::string_view what) {
-    const int code = database ? sqlite3_errcode(database) : SQLITE_NOMEM;
-    const std::string text = database ? sqlite3_errmsg(database) : "out of memory";
-    const Code kind = code == SQLITE_BUSY || code == SQLITE_LOCKED ? Code::unavailable : Code::io_error;
-    return Status(kind, std::string(what) + ": " + text).with_retryable(kind == Code::unavailable);
 }
 
 }  // namespace
@@ -68,30 +50,7 @@ std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement) 
 
 Result<std::optional<uint64_t>> find_commit(const LakeLocation &lake, const Uuid &statement) {
     if (lake.on_postgres) return find_postgres_commit(lake.metadata_path, commit_mark(statement));
-    sqlite3 *raw = nullptr;
-    const int opened = sqlite3_open_v2(lake.metadata_path.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr);
-    const std::unique_ptr<sqlite3, CloseDatabase> database(raw);
-    if (opened != SQLITE_OK) return sqlite_error(raw, "the lake's catalog can't be opened");
-    sqlite3_busy_timeout(raw, kLookupBusyTimeoutMs);
-
-    sqlite3_stmt *prepared = nullptr;
-    constexpr const char *kQuery =
-        "SELECT snapshot_id FROM ducklake_snapshot_changes WHERE commit_extra_info = ?1 ORDER BY snapshot_id DESC "
-        "LIMIT 1";
-    if (sqlite3_prepare_v2(raw, kQuery, -1, &prepared, nullptr) != SQLITE_OK) {
-        return sqlite_error(raw, "the lake's catalog can't be read");
-    }
-    const std::unique_ptr<sqlite3_stmt, FinalizeStatement> query(prepared);
-    const std::string mark = commit_mark(statement);
-    sqlite3_bind_text(prepared, 1, mark.data(), static_cast<int>(mark.size()), SQLITE_STATIC);
-    switch (sqlite3_step(prepared)) {
-        case SQLITE_ROW:
-            return std::optional<uint64_t>(static_cast<uint64_t>(sqlite3_column_int64(prepared, 0)));
-        case SQLITE_DONE:
-            return std::optional<uint64_t>();
-        default:
-            return sqlite_error(raw, "the lake's catalog can't be read");
-    }
+    return find_sqlite_commit(lake.metadata_path, commit_mark(statement));
 }
 
 }  // namespace roost

@@ -93,6 +93,7 @@ class Rounds:
         self.writes = []
         self.kills = collections.Counter()
         self.took_s = []
+        self.killed, self.killed_gateway = [], None
 
     def run(self):
         self.pool.execute("CREATE TABLE once (k BIGINT, part BIGINT)")
@@ -127,15 +128,18 @@ class Rounds:
         self.kills[kind] += 1
         if kind == "catalog":
             return self.kill_catalog()
-        if kind == "node":
-            self.pool.kill_node(self.random.randrange(self.pool.node_count))
+        victims = [self.random.randrange(self.pool.node_count)] if kind == "node" else []
         if kind in ("nodes", "all"):
-            for index in range(self.pool.node_count):
-                self.pool.kill_node(index)
-        if kind in ("gateway", "all"):
-            self.pool.kill_gateway()
+            victims = range(self.pool.node_count)
+        self.killed = [(index, self.pool.kill_node(index)) for index in victims]
+        self.killed_gateway = self.pool.kill_gateway() if kind in ("gateway", "all") else None
 
     def wait_whole(self):
+        if self.killed_gateway:
+            self.pool.wait_gateway_replaced(self.killed_gateway)
+        for index, pid in self.killed:
+            self.pool.wait_node_replaced(index, pid)
+        self.killed, self.killed_gateway = [], None
         def whole():
             try:
                 return len(self.pool.online_nodes()) == self.pool.node_count and self.pool.sql("SELECT 1 AS x")
@@ -190,7 +194,7 @@ class Rounds:
                     continue
                 seen += 1
                 there = int(found.group(1)) in stored
-                assert (item["status"] == "done") == there, f"the history says {item['status']} of {item['sql']}, there: {there}"
+                assert (item["status"] == "done") == there, f"the history says {item}, there: {there}"
             cursor = page.get("cursor")
         assert seen > 0
 
