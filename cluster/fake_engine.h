@@ -124,7 +124,7 @@ public:
         MutexLock lock(mutex_);
         return results_.erase(id) > 0 ? Status() : Status(Code::not_found, "the result is not there");
     }
-    void sweep_results() override {}
+    void sweep() override {}
     uint64_t used_bytes() const override { return 0; }
     std::string version() const override { return "v0"; }
 

@@ -257,7 +257,7 @@ net::Task<void> NodeAgent::tick() {
                              .with_hint("run it again when fewer large statements run, or raise admission_wait_ms"));
         }
         report_progress(n % 10 == 0);
-        if (n % 1200 == 0) small_pool_.push([this] { engine_.sweep_results(); });
+        if (n % 1200 == 0) small_pool_.push([this] { engine_.sweep(); });
     }
 }
 

@@ -5,9 +5,12 @@
 #include <stop_token>
 #include <thread>
 
+#include "base/clock.h"
+#include "duckdb/common/file_system.hpp"
 #include "duckdb/main/database.hpp"
 #include "engine/execution.h"
 #include "engine/lake_redactions.h"
+#include "lake/ducklake.h"
 
 namespace roost {
 
@@ -41,7 +44,7 @@ public:
         return parts_.results->open_arrow(statement);
     }
     Status drop_result(const Uuid &statement) override { return parts_.results->drop(statement); }
-    void sweep_results() override { parts_.results->sweep(); }
+    void sweep() override;
 
     uint64_t used_bytes() const override {
         uint64_t bytes = 0;
@@ -52,7 +55,9 @@ public:
 
 private:
     void warm(const std::stop_token &stop, uint32_t slots);
+    Result<bool> settle_removal(const DeferredRemovals::Entry &entry);
 
+    int64_t removal_grace_ms_ = 0;
     EngineParts parts_;
     std::jthread warmer_;  // last: it is joined before the parts go
 };
@@ -67,6 +72,8 @@ Status DuckdbEngine::open(const EngineOptions &options) {
     const uint64_t result_max_bytes = options.result_max_bytes > 0 ? options.result_max_bytes : options.spill_max_bytes;
     ROOST_ASSIGN_OR_RETURN(parts_.results,
                            ResultStore::open(options.dir + "/results", options.result_retention_ms, result_max_bytes));
+    parts_.removals = std::make_unique<DeferredRemovals>(options.dir + "/deferred_removals", *parts_.log);
+    removal_grace_ms_ = options.removal_grace_ms;
     const Redactions redactions = all_redactions(options);
     for (const auto &lake : options.lakes) {
         std::shared_ptr<StoreKeys> keys;
@@ -83,6 +90,7 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                 .pinned_bytes = options.pinned_bytes,
                 .spill_max_bytes = options.spill_max_bytes,
                 .redactions = redactions,
+                .removals = parts_.removals.get(),
                 .keys = std::move(keys),
             },
             *parts_.log);
@@ -92,6 +100,34 @@ Status DuckdbEngine::open(const EngineOptions &options) {
     }
     warmer_ = std::jthread([this, slots = options.warm_slots](const std::stop_token &stop) { warm(stop, slots); });
     return Status();
+}
+
+void DuckdbEngine::sweep() {
+    parts_.results->sweep();
+    parts_.removals->settle(SystemClock().wall_us() - removal_grace_ms_ * 1000,
+                            [this](const auto &entry) { return settle_removal(entry); });
+}
+
+// Removes the file unless the catalog names it.
+Result<bool> DuckdbEngine::settle_removal(const DeferredRemovals::Entry &entry) {
+    const auto found = parts_.catalogs.find(entry.catalog);
+    if (found == parts_.catalogs.end()) return true;  // of a catalog that this node has no more to do with
+    ROOST_ASSIGN_OR_RETURN(const auto instance, found->second->small());
+    ROOST_ASSIGN_OR_RETURN(auto connection, instance->connect());
+    auto named = connection->raw().Query(names_file_sql(entry.catalog, entry.path));
+    if (named->HasError()) return instance->error(named->GetErrorObject(), "");
+    const bool is_named = named->GetValue(0, 0).GetValue<int64_t>() > 0;
+    named.reset();
+    if (!is_named) {
+        try {
+            duckdb::FileSystem::GetFileSystem(connection->context()).TryRemoveFile(entry.path);
+        } catch (const std::exception &error) {
+            return instance->error(duckdb::ErrorData(error), "");
+        }
+    }
+    instance->give_back(std::move(connection));
+    parts_.log->info("removal_settled", {{"catalog", entry.catalog}, {"path", entry.path}, {"removed", !is_named}});
+    return true;
 }
 
 // Failures are left to the statement that needs the instance: it makes its own and tells.

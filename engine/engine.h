@@ -32,6 +32,8 @@ struct EngineOptions {
     uint64_t result_max_bytes = 0;  // of all stored results together; 0: as spill_max_bytes
     uint32_t warm_slots = 0;        // slots 0 … whose instances are made in the background after open
     int64_t result_retention_ms = 86'400'000;
+    // Files of a failed commit are kept so long: nobody can still be about to commit them.
+    int64_t removal_grace_ms = 600'000;
 };
 
 // Where a statement may run and with how much.
@@ -108,8 +110,8 @@ public:
     virtual Result<std::string> read_page(const Uuid &statement, uint64_t offset_rows, uint32_t limit_rows) = 0;
     virtual Result<std::unique_ptr<StoredResultReader>> open_arrow(const Uuid &statement) = 0;
     virtual Status drop_result(const Uuid &statement) = 0;
-    // Drops results past their retention; called now and then.
-    virtual void sweep_results() = 0;
+    // Drops results past their retention and files of commits that failed; called now and then.
+    virtual void sweep() = 0;
 
     // Memory that DuckDB's buffer managers hold now, all instances, bytes.
     virtual uint64_t used_bytes() const = 0;

@@ -198,6 +198,32 @@ void run_and_close_an_engine(int conflicts) {
     }
 }
 
+size_t files_below(const std::string &dir) {
+    size_t count = 0;
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(dir))
+        count += entry.is_regular_file() ? 1 : 0;
+    return count;
+}
+
+// A commit that fails leaves the files it wrote; once it can't have been taken after all they go, and no others.
+TEST(EngineFailedCommit, ItsFilesAreRemovedLaterAndThoseOfTheLakeAreNot) {
+    TestEngine lake;
+    ASSERT_TRUE(lake.write("CREATE TABLE contested AS SELECT range AS i FROM range(5000)").status.ok());
+    const Uuid session = Uuid::make();
+    const std::string change = "UPDATE contested SET i = i + 1 WHERE i < 4000";
+    ASSERT_TRUE(lake.run(TestEngine::session_spec(session, change, true)).status.ok());
+    ASSERT_TRUE(lake.write(change).status.ok());
+    const size_t with_lost = files_below(lake.lake().data_path);
+    EXPECT_EQ(lake.run(TestEngine::end_spec(session, TransactionAction::commit)).status.sqlstate(), "40001");
+    EXPECT_EQ(files_below(lake.lake().data_path), with_lost) << "kept: the commit might have been taken";
+    lake.engine().sweep();  // a grace of nothing in tests
+    EXPECT_LT(files_below(lake.lake().data_path), with_lost);
+    EXPECT_EQ(lake.read("SELECT count(*) FROM contested").value(), "5000");
+    const size_t named = files_below(lake.lake().data_path);
+    lake.engine().sweep();
+    EXPECT_EQ(files_below(lake.lake().data_path), named);
+}
+
 // DuckLake would keep the transaction, its connection and so the whole instance with its threads and memory for ever.
 TEST(EngineFailedCommit, LeavesNothingBehind) {
     run_and_close_an_engine(0);  // what a first engine brings for good

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/cancellation.h"
+#include "engine/deferred_removals.h"
 #include "engine/engine.h"
 #include "engine/instance_pool.h"
 #include "engine/result_output.h"
@@ -18,6 +19,7 @@ namespace roost {
 
 // What executions need of the engine; outlives them.
 struct EngineParts {
+    std::unique_ptr<DeferredRemovals> removals;  // first: outlives the catalogs
     std::map<std::string, std::unique_ptr<InstancePool>> catalogs;
     std::unique_ptr<ResultStore> results;
     SessionTable sessions;

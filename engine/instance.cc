@@ -1,4 +1,5 @@
 #include "engine/instance.h"
+#include "base/clock.h"
 
 #include <openssl/evp.h>
 
@@ -125,8 +126,8 @@ void Instance::set_up() {
         .spill_dir = spill_dir_,
         .staging_dir = options_.internal ? options_.lake.staging_path : std::string(),
         .on_deferred_removal =
-            [&log = log_](const std::string &path) {
-                log.warn("removal_deferred", {{"path", path}});
+            [removals = options_.removals, catalog = options_.lake.catalog](const std::string &path) {
+                if (removals) removals->put_off({catalog, path, SystemClock().wall_us()});
             },
     });
 

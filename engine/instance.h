@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "engine/deferred_removals.h"
 #include "engine/duckdb_errors.h"
 #include "engine/file_system.h"
 #include "engine/lake_connection.h"
@@ -32,6 +33,7 @@ struct InstanceOptions {
     uint64_t spill_max_bytes = 0;
     bool internal = false;  // may read the staging directory
     Redactions redactions;
+    DeferredRemovals *removals = nullptr;  // told of files whose removal is put off
     std::shared_ptr<StoreKeys> keys;       // with lake.store
     uint32_t catalog_connections_max = 4;  // to a Postgres catalog
 };

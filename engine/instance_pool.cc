@@ -26,6 +26,7 @@ InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes)
         .spill_max_bytes = options_.spill_max_bytes,
         .internal = false,
         .redactions = options_.redactions,
+        .removals = options_.removals,
         .keys = options_.keys,
         .catalog_connections_max = kSlotConnections,
     };

@@ -24,6 +24,7 @@ struct InstancePoolOptions {
     uint64_t pinned_bytes = 0;
     uint64_t spill_max_bytes = 0;
     Redactions redactions;
+    DeferredRemovals *removals = nullptr;
     std::shared_ptr<StoreKeys> keys;  // with lake.store
 };
 

@@ -128,7 +128,8 @@ public:
                 .threads = 2,
                 .small_bytes = kSmallBytes,
                 .pinned_bytes = kPinnedBytes,
-                .spill_max_bytes = 1ull << 30};
+                .spill_max_bytes = 1ull << 30,
+                .removal_grace_ms = 0};
     }
     std::unique_ptr<Engine> open() {
         auto engine = Engine::open(options(), *log_);

@@ -48,6 +48,17 @@ std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement) 
            quote_literal(commit_mark(statement)) + ")";
 }
 
+std::string names_file_sql(std::string_view catalog, std::string_view path) {
+    const std::string name = quote_literal(path.substr(path.rfind('/') + 1));
+    const std::string metadata = quote_identifier("__ducklake_metadata_" + std::string(catalog));
+    std::string tables;
+    for (const char *table : {"ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion"}) {
+        if (!tables.empty()) tables += " UNION ALL ";
+        tables += "SELECT path FROM " + metadata + "." + table;
+    }
+    return "SELECT count(*) FROM (" + tables + ") WHERE ends_with(path, " + name + ")";
+}
+
 Result<std::optional<uint64_t>> find_commit(const LakeLocation &lake, const Uuid &statement) {
     if (lake.on_postgres) return find_postgres_commit(lake.metadata_path, commit_mark(statement));
     return find_sqlite_commit(lake.metadata_path, commit_mark(statement));

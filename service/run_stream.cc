@@ -333,6 +333,7 @@ net::Task<Status> RunStream::explain_commit(Status failure, bool over) {
                        ") before it is run again: its state is put right there as soon as it is known")
             .with_retryable(false);
     }
+    took_effect_ = true;
     // Only the count of changed rows went with the node: Postgres wire has no way to say so, the others have.
     const bool count_matters = is_autocommit() && has_row_count(statement_.kind) &&
                                spec_.format == ResultFormat::pg_rows && !completion_.affected;
@@ -498,10 +499,11 @@ void RunStream::settle_record(const Status &status) {
     } else if (record_.running_us == 0 && status.ok()) {
         record_.running_us = record_.finished_us;
     }
-    record_.status = status.ok()                        ? meta::StatementStatus::done
+    // What the client could not be told, the history can: it is done, and only its count is missing.
+    record_.status = status.ok() || took_effect_        ? meta::StatementStatus::done
                      : status.code() == Code::cancelled ? meta::StatementStatus::cancelled
                                                         : meta::StatementStatus::failed;
-    if (!status.ok()) {
+    if (record_.status != meta::StatementStatus::done) {
         record_.error = error_text(status);
         record_.error_code = status.name();
         record_.sqlstate = status.sqlstate();

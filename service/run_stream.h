@@ -105,6 +105,7 @@ private:
     net::Event changed_;
     std::unique_ptr<net::asio::steady_timer> cancel_guard_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for handlers that may come late
+    bool took_effect_ = false;                                    // the catalog has its commit
     bool committed_unheard_ = false;                              // known to have committed, though its node is lost
     Completion completion_;
     meta::StatementRecord record_;

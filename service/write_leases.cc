@@ -7,9 +7,7 @@ namespace roost::service {
 WriteLease::WriteLease(std::shared_ptr<WriteLeases> leases, std::string catalog)
     : leases_(std::move(leases)), catalog_(std::move(catalog)) {}
 
-WriteLease::~WriteLease() {
-    if (leases_) leases_->release(catalog_);
-}
+WriteLease::~WriteLease() { leases_->release(catalog_); }
 
 void WriteLeases::release(const std::string &catalog) {
     CatalogState &state = catalogs_[catalog];

@@ -20,7 +20,6 @@ class WriteLeases;
 // Held: this is the writer. Dropping it lets the next one in.
 class WriteLease {
 public:
-    // No `leases`: a writer among others, of a catalog that takes many.
     WriteLease(std::shared_ptr<WriteLeases> leases, std::string catalog);
     ~WriteLease();
     WriteLease(const WriteLease &) = delete;
