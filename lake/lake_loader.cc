@@ -198,7 +198,7 @@ Result<LakeLoader::Definitions> LakeLoader::definitions(uint64_t snapshot) {
                    names->schemas.push_back(std::move(schema));
                }));
     ROOST_RETURN_IF_ERROR(read_tables(snapshot, result, tables));
-    ROOST_RETURN_IF_ERROR(read_columns(snapshot, tables));
+    ROOST_RETURN_IF_ERROR(read_columns(snapshot, std::nullopt, tables));
     ROOST_RETURN_IF_ERROR(read_partitions(snapshot, tables));
     ROOST_RETURN_IF_ERROR(read_views(snapshot, *names));
     ROOST_RETURN_IF_ERROR(read_macros(snapshot, *names));
@@ -250,7 +250,17 @@ Status LakeLoader::read_tables(uint64_t snapshot, const Definitions &known, std:
     return broken;
 }
 
-Status LakeLoader::read_columns(uint64_t snapshot, std::map<uint64_t, TableDefinition> &into) {
+Result<std::vector<LakeColumn>> LakeLoader::columns(uint64_t table_id, uint64_t snapshot) {
+    std::map<uint64_t, TableDefinition> tables;
+    tables[table_id].id = table_id;
+    ROOST_RETURN_IF_ERROR(read_columns(snapshot, std::set<uint64_t>{table_id}, tables));
+    return std::move(tables[table_id].columns);
+}
+
+Status LakeLoader::read_columns(uint64_t snapshot, const TableFilter &filter,
+                                std::map<uint64_t, TableDefinition> &into) {
+    const std::string of_tables =
+        filter && filter->size() == 1 ? " AND table_id = " + std::to_string(*filter->begin()) : "";
     std::map<std::pair<uint64_t, uint64_t>, std::vector<LakeTag>> tags;
     ROOST_RETURN_IF_ERROR(select(
         "SELECT table_id, column_id, \"key\", \"value\" FROM ducklake_column_tag WHERE \"value\" IS NOT NULL AND " +

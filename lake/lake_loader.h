@@ -49,6 +49,9 @@ public:
     // Of `tables`, which are those of the snapshot, and `filter`. `newest`: with the statistics of whole tables, which
     // are those of the newest snapshot. A table without contents may be missing.
     Result<DataMap> data(uint64_t snapshot, const TableMap &tables, const TableFilter &filter, bool newest);
+    // What the columns of one table were at a snapshot. Children stand in their parents.
+    Result<std::vector<LakeColumn>> columns(uint64_t table_id, uint64_t snapshot);
+
     // The data of `tables` brought forward from `base`, by files that are new since; `changed` are those of them that
     // may have lost something too.
     Result<DataMap> advance(const LakeState &base, uint64_t snapshot, const std::set<uint64_t> &tables,
@@ -63,7 +66,7 @@ private:
     Result<LakeSnapshot> one_snapshot(const std::string &where);
     Status check_version(Definitions &into);
     Status read_tables(uint64_t snapshot, const Definitions &known, std::map<uint64_t, TableDefinition> &into);
-    Status read_columns(uint64_t snapshot, std::map<uint64_t, TableDefinition> &into);
+    Status read_columns(uint64_t snapshot, const TableFilter &filter, std::map<uint64_t, TableDefinition> &into);
     Status read_partitions(uint64_t snapshot, std::map<uint64_t, TableDefinition> &into);
     Status read_tags(uint64_t snapshot, std::map<uint64_t, std::vector<LakeTag>> &into);
     Status read_views(uint64_t snapshot, LakeNames &into);

@@ -140,6 +140,7 @@ struct LakeState::Index {
 LakeState::LakeState(LakeSnapshot snapshot, std::string data_path, bool encrypted,
                      std::shared_ptr<const LakeNames> names, Tables tables)
     : snapshot_(snapshot),
+      known_until_(snapshot),
       data_path_(std::move(data_path)),
       encrypted_(encrypted),
       names_(std::move(names)),
@@ -164,6 +165,7 @@ LakeState::LakeState(LakeSnapshot snapshot, std::string data_path, bool encrypte
 
 LakeState::LakeState(const LakeState &before, LakeSnapshot snapshot, Tables tables)
     : snapshot_(snapshot),
+      known_until_(snapshot),
       data_path_(before.data_path_),
       encrypted_(before.encrypted_),
       names_(before.names_),

@@ -172,6 +172,9 @@ public:
     LakeState(const LakeState &before, LakeSnapshot snapshot, Tables tables);
 
     const LakeSnapshot &snapshot() const { return snapshot_; }
+    // The newest snapshot of the lake when this was read: another one than snapshot() for a state of the past.
+    const LakeSnapshot &known_until() const { return known_until_; }
+    void set_known_until(const LakeSnapshot &newest) { known_until_ = newest; }  // before it is shared
     const std::string &data_path() const { return data_path_; }
     bool encrypted() const { return encrypted_; }
     const LakeNames &names() const { return *names_; }
@@ -191,6 +194,7 @@ public:
 private:
     struct Index;
     LakeSnapshot snapshot_;
+    LakeSnapshot known_until_;
     std::string data_path_;
     bool encrypted_;
     std::shared_ptr<const LakeNames> names_;

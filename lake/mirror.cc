@@ -49,7 +49,8 @@ Result<StatePtr> load(LakeLoader &loader, const LakeSnapshot &snapshot) {
 }
 
 // Brings a state forward when nothing but tables' contents has changed.
-StatePtr advance_data(const LakeState &base, const LakeSnapshot &newest, const LakeLoader::DataMap &data) {
+std::shared_ptr<LakeState> advance_data(const LakeState &base, const LakeSnapshot &newest,
+                                        const LakeLoader::DataMap &data) {
     LakeState::Tables tables = base.tables();
     for (auto &table : tables) {
         const auto fresh = data.find(table->id());
@@ -110,7 +111,7 @@ Result<StatePtr> advance(LakeLoader &loader, const LakeState &base, const LakeSn
     ROOST_ASSIGN_OR_RETURN(LakeLoader::DataMap brought, loader.advance(base, newest.id, onward, lossy));
     data.merge(brought);
     for (const uint64_t id : whole) data.emplace(id, data_of(data, id));
-    if (!redefined) return advance_data(base, newest, data);
+    if (!redefined) return StatePtr(advance_data(base, newest, data));
     return advance_all(base, newest, std::move(definitions), data);
 }
 
@@ -305,6 +306,7 @@ Result<StatePtr> LakeMirror::Impl::read_past(uint64_t id, std::span<const TableN
                                              uint64_t epoch, const CallLimits &limits) {
     LakeLoader loader(*past_reader, limits);
     StatePtr state = kept;
+    ROOST_ASSIGN_OR_RETURN(const LakeSnapshot newest, loader.newest());
     if (!state) {
         ROOST_ASSIGN_OR_RETURN(const LakeSnapshot snapshot, loader.snapshot(id));
         ROOST_ASSIGN_OR_RETURN(LakeLoader::Definitions definitions, loader.definitions(id));
@@ -313,8 +315,10 @@ Result<StatePtr> LakeMirror::Impl::read_past(uint64_t id, std::span<const TableN
             tables.push_back(
                 std::make_shared<TableState>(TableState{.definition = std::move(definition), .data = nullptr}));
         }
-        state = std::make_shared<LakeState>(snapshot, std::move(definitions.data_path), definitions.encrypted,
-                                            std::move(definitions.names), std::move(tables));
+        auto made = std::make_shared<LakeState>(snapshot, std::move(definitions.data_path), definitions.encrypted,
+                                                std::move(definitions.names), std::move(tables));
+        made->set_known_until(newest);
+        state = std::move(made);
     }
     std::set<uint64_t> missing;
     LakeLoader::TableMap definitions;
@@ -327,7 +331,9 @@ Result<StatePtr> LakeMirror::Impl::read_past(uint64_t id, std::span<const TableN
     if (!missing.empty()) {
         ROOST_ASSIGN_OR_RETURN(LakeLoader::DataMap data, loader.data(id, definitions, missing, false));
         for (const uint64_t table : missing) data.emplace(table, data_of(data, table));
-        state = advance_data(*state, state->snapshot(), data);
+        auto made = advance_data(*state, state->snapshot(), data);
+        made->set_known_until(state->known_until());
+        state = std::move(made);
     }
     MutexLock lock(mutex);
     if (state != kept) counts.past_loads++;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "lake/frozen_catalog.h"
 #include "lake/mirror.h"
 #include "lake/pruning.h"
 #include "lake/test_random_lake.h"
@@ -105,13 +106,13 @@ public:
                  text(segment.footer_size_bytes), file ? table.resolve(file->path, file->path_is_relative) : "NULL",
                  file ? std::to_string(file->file_size_bytes) : "NULL", file ? text(file->footer_size_bytes) : "NULL"});
         });
-        EXPECT_EQ(
-            sorted(mine),
-            sorted(client_.rows("SELECT data_file, data_file_size_bytes, data_file_footer_size, delete_file, "
-                                "delete_file_size_bytes, delete_file_footer_size FROM ducklake_list_files('lake', " +
-                                quote_literal(table.definition->name) + ", schema => " +
-                                quote_literal(table.definition->schema_name) + at + ")")))
-            << table.definition->name << at;
+        TextRows theirs = client_.rows(
+            "SELECT data_file, data_file_size_bytes, data_file_footer_size, delete_file, delete_file_size_bytes, "
+            "delete_file_footer_size FROM ducklake_list_files('lake', " +
+            quote_literal(table.definition->name) + ", schema => " + quote_literal(table.definition->schema_name) + at +
+            ")");
+        if (!at.empty()) leave_out_doubled(mine, theirs);
+        EXPECT_EQ(sorted(mine), sorted(theirs)) << table.definition->name << at;
     }
     void rows(const TableState &table) {
         EXPECT_EQ(std::to_string(table.data->live_rows()), client_.value("SELECT count(*) FROM " + name(table)))
@@ -153,6 +154,15 @@ public:
     }
 
 private:
+    // After a flush DuckLake may know two delete files of one data file for a snapshot of the past, and then lists (and
+    // reads) that file twice. The mirror has one of them.
+    static void leave_out_doubled(TextRows &mine, TextRows &theirs) {
+        std::map<std::string, int> seen;
+        for (const auto &row : theirs) seen[row[0]]++;
+        for (TextRows *rows : {&mine, &theirs}) {
+            std::erase_if(*rows, [&](const auto &row) { return seen[row[0]] > 1; });
+        }
+    }
     static std::optional<size_t> files_read(const std::string &profile) {
         std::optional<size_t> files;
         for (const char *what : {"Total Files Read:", "Total Files Skipped:"}) {
@@ -180,7 +190,12 @@ private:
 class Property {
 public:
     Property(testing::TestPostgres *server, uint64_t seed)
-        : lake_(server), life_(lake_, seed), mirror_(lake_.address()), judge_(lake_.client()) {}
+        : lake_(server), life_(lake_, seed), mirror_(lake_.address()), judge_(lake_.client()) {
+        auto writer = FrozenCatalogWriter::open(
+            {.address = lake_.address(), .extension_dir = std::string(deps::kBuildTreeExtensionDir)});
+        EXPECT_TRUE(writer.ok()) << writer.status().to_string();
+        frozen_ = std::move(writer).value();
+    }
 
     void run(uint64_t steps) {
         auto state = mirror_.refresh(soon());
@@ -198,7 +213,8 @@ public:
         const MirrorCounts counts = mirror_.counts();
         std::cout << life_.statements() << " statements, " << life_.failed() << " refused; " << counts.checks
                   << " checks, " << counts.advances << " brought forward, " << counts.loads << " loaded, "
-                  << counts.past_loads << " of the past, " << Judgement::compared_pruning << " prunings compared\n";
+                  << counts.past_loads << " of the past, " << Judgement::compared_pruning << " prunings compared, "
+                  << frozen_count_ << " frozen catalogs\n";
         if (getenv("ROOST_MIRROR_ERRORS") == nullptr) return;
         for (const auto &[error, count] : life_.errors()) std::cout << count << "  " << error << "\n";
     }
@@ -227,6 +243,66 @@ private:
         }
         if (!state.tables().empty()) check_pruning(judgement, *state.tables()[life_.below(state.tables().size())]);
         if (life_.below(4) == 0) check_past(client);
+        if (life_.below(6) == 0) check_frozen(state, client);
+    }
+    static std::string sum(const std::string &table) {
+        return "SELECT count(*), sum(hash(COLUMNS(*))::HUGEINT) FROM " + table;
+    }
+    void check_frozen(const LakeState &state, LakeClient &client) {
+        const std::string path = lake_.dir() + "/frozen.ducklake";
+        const auto written = frozen_->write(state, std::nullopt, path, soon());
+        ASSERT_TRUE(written.ok()) << written.status().to_string();
+        EXPECT_EQ(written->tables, state.tables().size());
+        client.must("ATTACH 'ducklake:" + path + "' AS frozen (READ_ONLY)");
+        for (const auto &table : state.tables()) {
+            const std::string name = Judgement::name(*table), twin = "frozen" + name.substr(4);
+            EXPECT_EQ(client.rows(sum(twin)), client.rows(sum(name))) << name;
+            const std::string most = "SELECT max(COLUMNS(*)) FROM ";
+            EXPECT_EQ(client.rows(most + twin), client.rows(most + name)) << name;
+        }
+        for (const LakeView &view : state.names().views) check_view(quote_identifier(view.name), client);
+        const std::string macros =
+            "SELECT DISTINCT schema_name, function_name FROM duckdb_functions() WHERE NOT internal AND database_name "
+            "= ";
+        EXPECT_EQ(sorted(client.rows(macros + "'frozen'")), sorted(client.rows(macros + "'lake'")));
+        client.must("DETACH frozen");
+        if (!state.tables().empty()) check_parts(*state.tables()[life_.below(state.tables().size())], state, client);
+        frozen_count_++;
+    }
+    // A view may name what was dropped since: then it fails in both.
+    void check_view(const std::string &view, LakeClient &client) {
+        const std::string live = client.run("SELECT * FROM lake.main." + view);
+        client.must("USE frozen");
+        const std::string frozen = client.run("SELECT * FROM frozen.main." + view);
+        client.must("USE lake");
+        EXPECT_EQ(live.empty(), frozen.empty()) << view << "\n" << live << "\n" << frozen;
+    }
+    // Two halves of a table's segments, the rows of the catalog in one of them, sum up to the whole.
+    void check_parts(const TableState &table, const LakeState &state, LakeClient &client) {
+        std::vector<FrozenTable> halves(2, {.table_id = table.id(), .data_file_ids = std::vector<uint64_t>()});
+        size_t count = 0;
+        table.data->segments.for_each([&](const Segment &segment, const SegmentDeletes *) {
+            halves[count++ % 2].data_file_ids->push_back(segment.data_file_id);
+        });
+        halves[1].inlined_rows = false;
+        const std::string name = Judgement::name(table);
+        std::string parts;
+        for (size_t i = 0; i < 2; i++) {
+            const std::string half = "half" + std::to_string(i), path = lake_.dir() + "/" + half + ".ducklake";
+            const auto written = frozen_->write(state, std::vector{halves[i]}, path, soon());
+            ASSERT_TRUE(written.ok()) << written.status().to_string();
+            EXPECT_EQ(written->segments, halves[i].data_file_ids->size());
+            client.must("ATTACH 'ducklake:" + path + "' AS " + half + " (READ_ONLY)");
+            parts += (i == 0 ? "(SELECT * FROM " : " UNION ALL SELECT * FROM ") + half + name.substr(4);
+        }
+        parts += ") parts";
+        EXPECT_EQ(client.rows(sum(parts)), client.rows(sum(name))) << name;
+        for (const std::string aggregate : {"min", "max"}) {
+            const std::string of = "SELECT " + aggregate + "(COLUMNS(*)) FROM ";
+            EXPECT_EQ(client.rows(of + parts), client.rows(of + name)) << name;
+        }
+        client.must("DETACH half0");
+        client.must("DETACH half1");
     }
     void check_pruning(Judgement &judgement, const TableState &table) {
         if (table.data->segments.size() == 0) return;
@@ -256,6 +332,8 @@ private:
     RandomLake life_;
     LakeMirror mirror_;
     std::unique_ptr<LakeClient> judge_;
+    std::unique_ptr<FrozenCatalogWriter> frozen_;
+    int frozen_count_ = 0;
 };
 
 void run(testing::TestPostgres *server, uint64_t steps) {
@@ -270,12 +348,12 @@ void run(testing::TestPostgres *server, uint64_t steps) {
     EXPECT_GT(property.counts().advances, property.counts().loads * 2);
 }
 
-TEST(MirrorProperty, IsRightAfterEachStepOnSqlite) { run(nullptr, 40); }
+TEST(MirrorProperty, IsRightAfterEachStepOnSqlite) { run(nullptr, 36); }
 
 TEST(MirrorProperty, IsRightAfterEachStepOnPostgres) {
     const auto server = testing::TestPostgres::start();
     if (!server) GTEST_SKIP() << "no Postgres on this machine";
-    run(server.get(), 20);
+    run(server.get(), 18);
 }
 
 }  // namespace
