@@ -14,8 +14,13 @@ def connect(*extensions):
     return connection
 
 
-def attach_lake(directory, read_only=True):
-    """A DuckDB with the lake of the pool in `directory` attached and in use."""
+def attach_lake(directory, read_only=True, postgres=None):
+    """A DuckDB with the lake of the pool in `directory` attached and in use; `postgres`: the DSN of its catalog there."""
+    if postgres:
+        connection = connect("postgres_scanner", "ducklake")
+        connection.execute(f"ATTACH 'ducklake:postgres:{postgres}' AS lake" + (" (READ_ONLY)" if read_only else ""))
+        connection.execute("USE lake")
+        return connection
     connection = connect("sqlite_scanner", "ducklake")
     catalog = sorted(pathlib.Path(directory).glob("**/*.sqlite"))
     catalog = [path for path in catalog if "catalog" in path.name or "lake" in path.name]
@@ -26,9 +31,9 @@ def attach_lake(directory, read_only=True):
     return connection
 
 
-def referenced_files(directory):
+def referenced_files(directory, postgres=None):
     """Paths of all data and delete files that the lake of the pool in `directory` consists of now."""
-    connection = attach_lake(directory)
+    connection = attach_lake(directory, postgres=postgres)
     tables = connection.execute("SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'lake' "
                                 "AND table_type = 'BASE TABLE'").fetchall()
     files = []

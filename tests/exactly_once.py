@@ -11,6 +11,7 @@ between the COMMIT and the reply. The seed is printed; the same seed makes the s
 
 import argparse
 import collections
+import contextlib
 import pathlib
 import random
 import re
@@ -24,6 +25,7 @@ import requests
 
 import duck
 from pool import Pool, wait_until
+from stores import Postgres
 
 ROWS = 40  # of a write: enough for a file of its own, past what the catalog takes inline
 CLAIMS_NOTHING = re.compile("nothing was written")
@@ -85,11 +87,11 @@ class Write:
 
 
 class Rounds:
-    """`kill_catalog` ends the catalog server's connections; None where it is a file."""
+    """`postgres`: the server of the catalog (stores.Postgres), whose connections are ended too; None where it is a file."""
 
-    def __init__(self, pool, writes, seed, kill_catalog=None, say=lambda text: None):
+    def __init__(self, pool, writes, seed, postgres=None, say=lambda text: None):
         self.pool, self.count, self.random, self.say = pool, writes, random.Random(seed), say
-        self.kill_catalog = kill_catalog
+        self.postgres = postgres
         self.writes = []
         self.kills = collections.Counter()
         self.took_s = []
@@ -106,7 +108,7 @@ class Rounds:
     def round(self, key):
         write = Write(key, self.random.choice(["pg", "pg_transaction", "http"]))
         self.writes.append(write)
-        kinds = ["node", "nodes", "gateway", "all"] + (["catalog"] * 3 if self.kill_catalog else [])
+        kinds = ["node", "nodes", "gateway", "all"] + (["catalog"] * 3 if self.postgres else [])
         kind = self.random.choice(kinds) if key >= 5 and self.random.random() < 0.6 else None
         usual_s = sorted(self.took_s)[len(self.took_s) // 2] if self.took_s else 0.1
         after_s = self.random.random() * 1.5 * usual_s
@@ -127,7 +129,7 @@ class Rounds:
     def kill(self, kind):
         self.kills[kind] += 1
         if kind == "catalog":
-            return self.kill_catalog()
+            return self.postgres.end_connections()
         victims = [self.random.randrange(self.pool.node_count)] if kind == "node" else []
         if kind in ("nodes", "all"):
             victims = range(self.pool.node_count)
@@ -204,19 +206,23 @@ class Rounds:
         assert not missing, f"files that the catalog names are gone: {missing[:5]}"
 
     def referenced_files(self):
-        return duck.referenced_files(self.pool.dir)
+        return duck.referenced_files(self.pool.dir, self.postgres and self.postgres.dsn())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--writes", type=int, default=500)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--catalog", choices=["sqlite", "postgres"], default="sqlite")
     options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    with tempfile.TemporaryDirectory() as directory:
-        with Pool(pathlib.Path(directory) / "pool", nodes=2) as pool:
-            rounds = Rounds(pool, options.writes, options.seed, say=lambda text: print(text, flush=True))
-            outcomes = rounds.run().check()
+    print(f"{options.catalog}, seed {options.seed}", flush=True)
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+        postgres = stack.enter_context(Postgres()) if options.catalog == "postgres" else None
+        flags = postgres.flags() if postgres else []
+        pool = stack.enter_context(Pool(pathlib.Path(directory) / "pool", nodes=2, flags=flags))
+        rounds = Rounds(pool, options.writes, options.seed, postgres, say=lambda text: print(text, flush=True))
+        outcomes = rounds.run().check()
     print(f"kills: {dict(rounds.kills)}")
     for outcome, count in sorted(outcomes.items()):
         print(f"{count:5}  {outcome}")

@@ -113,6 +113,12 @@ class Postgres:
     def connect(self):
         return psycopg.connect(self.dsn(), autocommit=True)
 
+    def end_connections(self):
+        """As when an operator, or a proxy between, ends them all."""
+        with self.connect() as connection:
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                               "AND pid <> pg_backend_pid()")
+
     def connections(self):
         """Of clients, but this one's."""
         with self.connect() as connection:

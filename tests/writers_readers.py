@@ -10,6 +10,7 @@ readers run alone first: that is what their latency among writers is compared wi
 """
 
 import argparse
+import contextlib
 import pathlib
 import sys
 import tempfile
@@ -19,6 +20,7 @@ import time
 import psycopg
 
 from pool import Pool
+from stores import Postgres
 
 ROWS = 30  # of an insert
 FORBIDDEN = ("database is locked", "database table is locked")
@@ -146,10 +148,13 @@ def measure(pool, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--catalog", choices=["sqlite", "postgres"], default="sqlite")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        with Pool(pathlib.Path(directory) / "pool", nodes=3, node_memory="1GiB") as pool:
-            measure(pool, options.seconds)
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+        flags = stack.enter_context(Postgres()).flags() if options.catalog == "postgres" else []
+        pool = stack.enter_context(Pool(pathlib.Path(directory) / "pool", nodes=3, node_memory="1GiB", flags=flags))
+        measure(pool, options.seconds)
     print("all counts exact, no error")
     return 0
 
