@@ -86,6 +86,22 @@ public:
         this->node(node, gone);
     }
 
+    void lake(std::string_view catalog, const LakeGauges &gauges) override {
+        const auto bring_to = [catalog](Series<Counter, 1> &series, uint64_t value) {
+            Counter &counter = series.get({catalog});
+            counter.Increment(static_cast<double>(value) - counter.Value());
+        };
+        bring_to(mirror_checks_, gauges.checks);
+        bring_to(mirror_advances_, gauges.advances);
+        bring_to(mirror_loads_, gauges.loads);
+        if (!gauges.contents) return;
+        lake_snapshot_.get({catalog}).Set(static_cast<double>(gauges.contents->snapshot));
+        lake_tables_.get({catalog}).Set(static_cast<double>(gauges.contents->tables));
+        lake_segments_.get({catalog}).Set(static_cast<double>(gauges.contents->segments));
+        lake_bytes_.get({catalog}).Set(static_cast<double>(gauges.contents->bytes));
+        mirror_memory_.get({catalog}).Set(static_cast<double>(gauges.contents->memory_bytes));
+    }
+
     std::string expose() const override {
         const ProcessStats stats = read_process_stats();
         cpu_->Increment(stats.cpu_seconds - cpu_->Value());
@@ -143,6 +159,23 @@ private:
     Series<Gauge, 1> node_used_ = node_series("roost_node_used_bytes", "Memory that the engine's buffer managers use");
     Series<Gauge, 1> node_resident_ = node_series("roost_node_resident_bytes", "Resident size of the node's process");
     Series<Gauge, 1> node_up_ = node_series("roost_node_up", "1 while the node is a member, 0 when it is gone");
+    Series<Gauge, 1> lake_series(const char *name, const char *help) {
+        return {{"catalog"}, kSmallSetMax, gauges(name, help)};
+    }
+    Series<Counter, 1> lake_counts(const char *name, const char *help) {
+        return {{"catalog"}, kSmallSetMax, counters(name, help)};
+    }
+    Series<Gauge, 1> lake_snapshot_ = lake_series("roost_lake_snapshot", "Newest snapshot of the lake that is known");
+    Series<Gauge, 1> lake_tables_ = lake_series("roost_lake_tables", "Tables of the lake");
+    Series<Gauge, 1> lake_segments_ = lake_series("roost_lake_segments", "Data files of the lake");
+    Series<Gauge, 1> lake_bytes_ = lake_series("roost_lake_bytes", "Size of the lake's data files");
+    Series<Gauge, 1> mirror_memory_ = lake_series("roost_mirror_memory_bytes", "Memory of the lake's mirror");
+    Series<Counter, 1> mirror_checks_ =
+        lake_counts("roost_mirror_checks_total", "Times that the catalog was asked for its newest snapshot");
+    Series<Counter, 1> mirror_advances_ =
+        lake_counts("roost_mirror_advances_total", "Times that the mirror was brought forward by what had changed");
+    Series<Counter, 1> mirror_loads_ =
+        lake_counts("roost_mirror_loads_total", "Times that the mirror was read from scratch");
     Gauge *in_flight_ = nullptr;
     Counter *retries_ = nullptr;
     Counter *conflict_retries_ = nullptr;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,16 @@ struct NodeGauges {
     double running = 0, waiting = 0, queued = 0;
     double budget_bytes = 0, granted_bytes = 0, used_bytes = 0, resident_bytes = 0;
     double up = 1;
+};
+
+struct LakeContents {
+    uint64_t snapshot = 0, tables = 0, segments = 0, bytes = 0;
+    uint64_t memory_bytes = 0;  // of the mirror
+};
+// A lake as the gateway's mirror knows it.
+struct LakeGauges {
+    uint64_t checks = 0, advances = 0, loads = 0;  // of the mirror, since its start
+    std::optional<LakeContents> contents;          // unset: as last told
 };
 
 class Metrics {
@@ -39,6 +50,7 @@ public:
     virtual void write_lease_wait(double seconds) = 0;                       // roost_write_lease_wait_seconds
     virtual void node(std::string_view node, const NodeGauges &gauges) = 0;  // roost_node_*{node}
     virtual void node_gone(std::string_view node) = 0;  // keeps the series, sets roost_node_up to 0
+    virtual void lake(std::string_view catalog, const LakeGauges &gauges) = 0;  // roost_lake_*, roost_mirror_*{catalog}
     virtual std::string expose() const = 0;
 };
 

@@ -46,6 +46,11 @@ TEST(Metrics, every_name_of_the_interface_is_exposed_with_its_value) {
     metrics->retried();
     metrics->conflict_retried();
     metrics->commit_unknown();
+    LakeGauges lake{5, 2, 1, LakeContents{7, 3, 20, 4096, 900}};
+    metrics->lake("lake", lake);
+    lake.checks = 6;
+    lake.contents.reset();
+    metrics->lake("lake", lake);
     metrics->auth_failed("pg");
     metrics->write_lease_wait(0.02);
     auto found = samples(*metrics);
@@ -57,6 +62,10 @@ TEST(Metrics, every_name_of_the_interface_is_exposed_with_its_value) {
     EXPECT_EQ(found.at("roost_statement_retries_total"), 1);
     EXPECT_EQ(found.at("roost_conflict_retries_total"), 1);
     EXPECT_EQ(found.at("roost_commits_unknown_total"), 1);
+    EXPECT_EQ(found.at(R"(roost_mirror_checks_total{catalog="lake"})"), 6);
+    EXPECT_EQ(found.at(R"(roost_mirror_advances_total{catalog="lake"})"), 2);
+    EXPECT_EQ(found.at(R"(roost_lake_snapshot{catalog="lake"})"), 7);
+    EXPECT_EQ(found.at(R"(roost_lake_segments{catalog="lake"})"), 20);
     EXPECT_EQ(found.at(R"(roost_auth_failures_total{front="pg"})"), 1);
     EXPECT_EQ(found.at("roost_write_lease_wait_seconds_count"), 1);
     EXPECT_DOUBLE_EQ(found.at("roost_write_lease_wait_seconds_sum"), 0.02);

@@ -49,9 +49,13 @@ public:
     uint64_t joins(const Uuid &node) const;
 
     // Asks until it is known, `wait_ms` at most. `over`: the node itself says that the statement has ended there.
-    net::Task<CommitOutcome> learn(Core &core, UnsettledCommit commit, int64_t wait_ms, bool over = false);
+    // `has_lease`: the caller holds the catalog's write lease. Others wait for it: a look-up in SQLite that finds
+    // nothing writes (lake/ducklake_sqlite.h), which would end the transaction of a writer under way.
+    net::Task<CommitOutcome> learn(Core &core, UnsettledCommit commit, int64_t wait_ms, bool over, bool has_lease);
 
 private:
+    net::Task<Result<std::optional<uint64_t>>> look_up(Core &core, const LakeLocation &lake, Uuid statement,
+                                                       int64_t wait_ms, bool has_lease);
     bool is_over(const UnsettledCommit &commit) const;
 
     net::Event changed_;

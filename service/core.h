@@ -22,6 +22,7 @@
 #include "obs/metrics.h"
 #include "routing/policy.h"
 #include "service/commit_outcomes.h"
+#include "service/lake_mirrors.h"
 #include "service/session.h"
 #include "service/shape_memory.h"
 #include "service/write_leases.h"
@@ -63,6 +64,7 @@ struct Core {
           statements({}, sql::ParseLimits{.text_max_bytes = lim.sql_text_max_bytes}),
           leases(std::make_shared<WriteLeases>(lp.get_executor(), c)),
           outcomes(lp.get_executor(), std::move(find)),
+          mirrors(mt, l),
           ended(lp.get_executor()) {}
 
     cluster::GatewayHub &hub;
@@ -77,6 +79,7 @@ struct Core {
     sql::StatementCache statements;             // texts parsed lately; thread-safe
     std::shared_ptr<WriteLeases> leases;
     CommitOutcomes outcomes;
+    LakeMirrors mirrors;
     std::deque<UnsettledCommit> unsettled;  // nobody knows yet; GatewayService asks again when their nodes are back
     ShapeMemory shapes;
     std::set<RunStream *> running;

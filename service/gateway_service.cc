@@ -45,6 +45,8 @@ Judged judge(sql::StatementCache &cache, std::string_view text, sql::Context con
     return judged;
 }
 
+constexpr int64_t kMirrorEveryMs = 10'000;
+
 }  // namespace
 
 GatewayService::GatewayService(std::unique_ptr<Core> core) : core_(std::move(core)) {}
@@ -54,7 +56,10 @@ GatewayService::~GatewayService() { stopping_ = true; }
 Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     ROOST_ASSIGN_OR_RETURN(workspaces_, core_->meta.workspaces());
     ROOST_ASSIGN_OR_RETURN(catalogs_, core_->meta.catalogs());
-    for (const LakeLocation &lake : lakes) core_->lakes[lake.catalog] = lake;
+    for (const LakeLocation &lake : lakes) {
+        core_->lakes[lake.catalog] = lake;
+        core_->mirrors.add(lake);
+    }
     ROOST_ASSIGN_OR_RETURN(const auto members, core_->meta.members());
     for (const meta::Member &member : members) known_members_[member.id] = member;
     ROOST_RETURN_IF_ERROR(recover());
@@ -81,6 +86,7 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
         known_members_[member.hello.node].last_seen_us = core_->clock.wall_us();
     };
     asio::co_spawn(core_->loop, tick(), asio::detached);
+    asio::co_spawn(core_->loop, watch_lakes(), asio::detached);
     return Status();
 }
 
@@ -143,7 +149,8 @@ void GatewayService::record_recovered(meta::StatementRecord record, const Commit
 
 // Finds out what became of a write of an earlier run, however long its node is away.
 net::Task<void> GatewayService::settle_commit(UnsettledCommit commit) {
-    const CommitOutcome outcome = co_await core_->outcomes.learn(*core_, commit, core_->limits.outcome_wait_max_ms);
+    const CommitOutcome outcome =
+        co_await core_->outcomes.learn(*core_, commit, core_->limits.outcome_wait_max_ms, false, false);
     auto record =
         co_await core_->blocking([meta = &core_->meta, id = commit.statement] { return meta->find_statement(id); });
     if (outcome.kind == CommitOutcome::Kind::unknown || !record.ok()) core_->remember_unsettled(commit);
@@ -154,7 +161,7 @@ net::Task<void> GatewayService::settle_commit(UnsettledCommit commit) {
 net::Task<void> GatewayService::settle_commits() {
     const std::deque<UnsettledCommit> asked = std::exchange(core_->unsettled, {});
     for (const UnsettledCommit &commit : asked) {
-        const CommitOutcome outcome = co_await core_->outcomes.learn(*core_, commit, 0);
+        const CommitOutcome outcome = co_await core_->outcomes.learn(*core_, commit, 0, false, false);
         auto record =
             co_await core_->blocking([meta = &core_->meta, id = commit.statement] { return meta->find_statement(id); });
         if (outcome.kind == CommitOutcome::Kind::unknown || !record.ok()) {
@@ -178,6 +185,19 @@ void GatewayService::remember_member(const cluster::Member &member) {
     if (known.first_seen_us == 0) known.first_seen_us = known.last_seen_us;
     if (Status status = core_->meta.put_member(known); !status.ok()) {
         core_->log.error("member_not_recorded", {{"node_id", known.id}, {"error", status.message()}});
+    }
+}
+
+// Keeps the mirrors near the lakes, so that whoever asks waits for little.
+net::Task<void> GatewayService::watch_lakes() {
+    asio::steady_timer timer(core_->loop);
+    while (!stopping_) {
+        for (const auto &[catalog, lake] : core_->lakes) {
+            // A failure is logged; the next round asks again.
+            static_cast<void>(co_await core_->mirrors.refresh(catalog, kMirrorEveryMs));
+        }
+        timer.expires_after(std::chrono::milliseconds(kMirrorEveryMs));
+        co_await timer.async_wait(asio::use_awaitable);
     }
 }
 

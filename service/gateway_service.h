@@ -48,6 +48,10 @@ public:
     std::vector<NodeInfo> nodes() const override;
     Result<std::vector<meta::Workspace>> workspaces(const Principal &who) override;
     Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) override;
+    net::Task<Result<std::vector<SchemaInfo>>> schemas(const Principal &who, std::string workspace,
+                                                       std::string catalog) override;
+    net::Task<Result<std::vector<TableInfo>>> tables(const Principal &who, std::string workspace, std::string catalog,
+                                                     std::string schema) override;
     net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
                                                       std::string_view sql) override;
     bool ready() const override;
@@ -90,6 +94,8 @@ private:
     void fail_transaction(Session &session, Status why);
     void lose_transactions(const Uuid &node);
 
+    net::Task<Result<std::shared_ptr<const LakeState>>> browse(const Principal &who, std::string workspace,
+                                                               std::string catalog);
     Status check_node(const std::optional<Uuid> &node) const;
     // Makes the entry and writes its beginning to the history.
     EntryPtr make_entry(const std::shared_ptr<Session> &session, const std::string &sql, std::string kind, bool writes);
@@ -108,6 +114,7 @@ private:
     enum class Record : uint8_t { start, end };
     std::function<void(Status)> durable_callback(const EntryPtr &entry, Record record);
     net::Task<void> tick();
+    net::Task<void> watch_lakes();
     Status recover();
     void record_recovered(meta::StatementRecord record, const CommitOutcome &outcome);
     net::Task<void> settle_commit(UnsettledCommit commit);

@@ -320,7 +320,7 @@ net::Task<Status> RunStream::explain_loss(Status lost) {
 net::Task<Status> RunStream::explain_commit(Status failure, bool over) {
     const UnsettledCommit commit{spec_.id, spec_.settings.catalog, record_.node, node_joins_};
     const int64_t wait_ms = gave_up_ ? 0 : core_.limits.outcome_wait_max_ms;
-    const CommitOutcome outcome = co_await core_.outcomes.learn(core_, commit, wait_ms, over);
+    const CommitOutcome outcome = co_await core_.outcomes.learn(core_, commit, wait_ms, over, true);
     if (outcome.kind == CommitOutcome::Kind::not_committed) co_return failure;
     if (outcome.kind == CommitOutcome::Kind::unknown) {
         core_.metrics.commit_unknown();

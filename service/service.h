@@ -70,6 +70,19 @@ struct NodeInfo {
     uint64_t incarnation = 0;
 };
 
+struct SchemaInfo {
+    std::string name;
+    size_t tables = 0, views = 0;
+};
+
+// A table or view. Counts are those of the newest snapshot; a view has none.
+struct TableInfo {
+    std::string schema, name;
+    bool is_view = false;
+    uint64_t rows = 0, segments = 0, bytes = 0;  // live rows; data files and their size
+    size_t columns = 0;
+};
+
 struct RouteExplanation {
     std::string kind;
     std::string policy, reason;  // why this node
@@ -142,6 +155,12 @@ public:
     virtual std::vector<NodeInfo> nodes() const = 0;
     virtual Result<std::vector<meta::Workspace>> workspaces(const Principal &who) = 0;
     virtual Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) = 0;
+    // Sorted by name; system schemas and temporary objects are not among them. As they are now. Errors: not_found
+    // (catalog_not_found), unavailable (the lake's catalog can't be asked). A schema that is not there has no tables.
+    virtual net::Task<Result<std::vector<SchemaInfo>>> schemas(const Principal &who, std::string workspace,
+                                                               std::string catalog) = 0;
+    virtual net::Task<Result<std::vector<TableInfo>>> tables(const Principal &who, std::string workspace,
+                                                             std::string catalog, std::string schema) = 0;
     virtual net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
                                                               std::string_view sql) = 0;
     virtual bool ready() const = 0;  // at least one node answers

@@ -41,6 +41,10 @@ Task<HttpResponse> Api::answer(Route route, Call call) {
             co_return co_await statement_result(call);
         case Route::statement_profile:
             co_return co_await statement_profile(call);
+        case Route::catalog_schemas:
+            co_return co_await catalog_schemas(call);
+        case Route::schema_tables:
+            co_return co_await schema_tables(call);
         case Route::import_upload:
             co_return co_await import_upload(call);
         case Route::import_run:
@@ -169,6 +173,24 @@ HttpResponse Api::all_catalogs(const Call &call) {
         all.insert(all.end(), catalogs->begin(), catalogs->end());
     }
     return json_response(200, json_array(all, catalog_object));
+}
+
+Task<HttpResponse> Api::catalog_schemas(Call &call) {
+    const auto workspace = find_workspace(call.who, call.args[0]);
+    if (!workspace.ok()) co_return error_response(workspace.status());
+    const auto schemas = co_await service_.schemas(call.who, workspace->slug, call.args[1]);
+    if (!schemas.ok()) co_return error_response(schemas.status());
+    const CatalogPlace place{workspace->id, call.args[1]};
+    co_return json_response(200, json_array(*schemas, [&place](const auto &one) { return schema_object(place, one); }));
+}
+
+Task<HttpResponse> Api::schema_tables(Call &call) {
+    const auto workspace = find_workspace(call.who, call.args[0]);
+    if (!workspace.ok()) co_return error_response(workspace.status());
+    const auto tables = co_await service_.tables(call.who, workspace->slug, call.args[1], call.args[2]);
+    if (!tables.ok()) co_return error_response(tables.status());
+    const CatalogPlace place{workspace->id, call.args[1]};
+    co_return json_response(200, json_array(*tables, [&place](const auto &one) { return table_object(place, one); }));
 }
 
 Task<Result<Api::HeldBody>> Api::read_body(net::HttpBody &body, size_t max_bytes) {

@@ -60,6 +60,9 @@ private:
     Response workspace_catalogs(const Call &call);
     Response all_catalogs(const Call &call);
 
+    net::Task<Response> catalog_schemas(Call &call);
+    net::Task<Response> schema_tables(Call &call);
+
     net::Task<Response> submit(Call &call);
     net::Task<Response> history(Call &call);
     net::Task<Response> explain_route(Call &call);

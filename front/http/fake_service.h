@@ -208,6 +208,21 @@ public:
         catalog.is_default = true;
         return std::vector{catalog};
     }
+    net::Task<Result<std::vector<service::SchemaInfo>>> schemas(const service::Principal &, std::string,
+                                                                std::string catalog) override {
+        if (catalog != "lake") co_return Status(Code::not_found, "no catalog").with_name("catalog_not_found");
+        co_return std::vector<service::SchemaInfo>{{"main", 2, 1}, {"sales", 0, 0}};
+    }
+    net::Task<Result<std::vector<service::TableInfo>>> tables(const service::Principal &, std::string,
+                                                              std::string catalog, std::string schema) override {
+        if (catalog != "lake") co_return Status(Code::not_found, "no catalog").with_name("catalog_not_found");
+        std::vector<service::TableInfo> out;
+        if (schema == "main") {
+            out.push_back({"main", "orders", false, 15, 2, 4096, 3});
+            out.push_back({"main", "v \"q\"", true, 0, 0, 0, 0});
+        }
+        co_return out;
+    }
     net::Task<Result<service::RouteExplanation>> explain_route(const service::Principal &, std::string_view,
                                                                std::string_view sql) override {
         if (sql == "FORBIDDEN") co_return Status(Code::not_allowed, "no").with_rule("r");

@@ -131,6 +131,8 @@ TEST_F(HttpFrontTest, EverythingElseNeedsOne) {
         {"GET", "/api/workspaces"},
         {"GET", "/api/workspaces/main"},
         {"GET", "/api/workspaces/main/catalogs"},
+        {"GET", "/api/workspaces/main/catalogs/lake/schemas"},
+        {"GET", "/api/workspaces/main/catalogs/lake/schemas/main/tables"},
         {"POST", "/api/workspaces/main/queries"},
         {"GET", "/api/workspaces/main/queries"},
         {"GET", "/api/queries/" + id},
@@ -152,6 +154,27 @@ TEST_F(HttpFrontTest, EverythingElseNeedsOne) {
         }
     }
     EXPECT_EQ(service_.auth_failures, std::ssize(routes));
+}
+
+TEST_F(HttpFrontTest, CatalogsCanBeBrowsed) {
+    const std::string id = service_.workspace.id.to_string();
+    const Answer schemas = call("GET", "/api/workspaces/main/catalogs/lake/schemas");
+    EXPECT_EQ(schemas.json[0], (Json{{"name", "main"},
+                                     {"catalog", "lake"},
+                                     {"catalog_name", "lake"},
+                                     {"workspace_id", id},
+                                     {"table_count", 2},
+                                     {"view_count", 1}}));
+    EXPECT_EQ(schemas.json.size(), 2u);
+    const Answer tables = call("GET", "/api/workspaces/" + id + "/catalogs/lake/schemas/main/tables");
+    ASSERT_EQ(tables.json.size(), 2u);
+    EXPECT_EQ(tables.json[0]["table_type"], "BASE TABLE");
+    EXPECT_EQ(tables.json[0]["row_count"], 15);
+    EXPECT_EQ(tables.json[1]["name"], "v \"q\"");
+    EXPECT_EQ(tables.json[1]["table_type"], "VIEW");
+    EXPECT_EQ(call("GET", "/api/workspaces/main/catalogs/lake/schemas/gone/tables").json, Json::array());
+    expect_error(call("GET", "/api/workspaces/main/catalogs/other/schemas"), 404, "catalog_not_found");
+    expect_error(call("GET", "/api/workspaces/nope/catalogs/lake/schemas"), 404, "workspace_not_found");
 }
 
 TEST_F(HttpFrontTest, BasicIsNoWayIn) {

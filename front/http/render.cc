@@ -214,6 +214,27 @@ std::string catalog_object(const meta::Catalog &catalog) {
     return object.take();
 }
 
+std::string schema_object(const CatalogPlace &place, const service::SchemaInfo &schema) {
+    JsonObject object;
+    object.text("name", schema.name).text("catalog", place.catalog).text("catalog_name", place.catalog);
+    object.raw("workspace_id", id_or_null(place.workspace));
+    object.number("table_count", schema.tables).number("view_count", schema.views);
+    return object.take();
+}
+
+std::string table_object(const CatalogPlace &place, const service::TableInfo &table) {
+    JsonObject object;
+    object.text("name", table.name).text("table_type", table.is_view ? "VIEW" : "BASE TABLE");
+    object.text("schema_name", table.schema).text("catalog", place.catalog).text("catalog_name", place.catalog);
+    object.raw("workspace_id", id_or_null(place.workspace));
+    object.text_or_null("data_source_format", table.is_view ? "" : "parquet");
+    object.text("format", table.is_view ? "view" : "ducklake");
+    if (table.is_view) return object.take();
+    object.number("row_count", table.rows).number("column_count", table.columns);
+    object.number("file_count", table.segments).number("file_size_bytes", table.bytes);
+    return object.take();
+}
+
 std::string agent_object(const service::NodeInfo &node) {
     JsonObject object;
     object.raw("id", id_or_null(node.id)).text("name", node.name).text("status", node.status);

@@ -42,6 +42,13 @@ std::string rows_page(const Uuid &statement, const std::vector<Column> &columns,
 
 std::string workspace_object(const meta::Workspace &workspace);
 std::string catalog_object(const meta::Catalog &catalog);
+// Where a schema is.
+struct CatalogPlace {
+    Uuid workspace;
+    std::string catalog;
+};
+std::string schema_object(const CatalogPlace &place, const service::SchemaInfo &schema);
+std::string table_object(const CatalogPlace &place, const service::TableInfo &table);
 std::string agent_object(const service::NodeInfo &node);
 std::string node_object(const service::NodeInfo &node);
 std::string route_object(const service::RouteExplanation &route);

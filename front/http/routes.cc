@@ -31,6 +31,8 @@ constexpr std::array kRoutes = {
     Entry{"GET", "api/workspaces/{}", Route::workspace},
     Entry{"GET", "api/workspaces/{}/health", Route::workspace_health},
     Entry{"GET", "api/workspaces/{}/catalogs", Route::workspace_catalogs},
+    Entry{"GET", "api/workspaces/{}/catalogs/{}/schemas", Route::catalog_schemas},
+    Entry{"GET", "api/workspaces/{}/catalogs/{}/schemas/{}/tables", Route::schema_tables},
     Entry{"GET", "api/catalogs", Route::all_catalogs},
     Entry{"GET", "api/me", Route::me},
     Entry{"GET", "api/agents", Route::agents},

@@ -21,6 +21,8 @@ enum class Route : uint8_t {
     workspace,
     workspace_health,
     workspace_catalogs,
+    catalog_schemas,
+    schema_tables,
     all_catalogs,
     agents,
     nodes,

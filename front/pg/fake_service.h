@@ -175,6 +175,14 @@ public:
     Result<std::vector<meta::Catalog>> catalogs(const service::Principal &, std::string_view) override {
         return missing();
     }
+    net::Task<Result<std::vector<service::SchemaInfo>>> schemas(const service::Principal &, std::string,
+                                                                std::string) override {
+        co_return Status(Code::unimplemented, "not asked for here");
+    }
+    net::Task<Result<std::vector<service::TableInfo>>> tables(const service::Principal &, std::string, std::string,
+                                                              std::string) override {
+        co_return Status(Code::unimplemented, "not asked for here");
+    }
     net::Task<Result<service::RouteExplanation>> explain_route(const service::Principal &, std::string_view,
                                                                std::string_view) override {
         co_return missing();
