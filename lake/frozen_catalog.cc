@@ -19,6 +19,8 @@ namespace {
 
 // DuckDB's, for a file of some megabytes.
 constexpr const char *kMemoryLimit = "256MB";
+// Most of its thirty tables hold next to nothing, and each takes a block.
+constexpr const char *kFileOptions = " (BLOCK_SIZE 16384)";
 
 std::string join(const auto &ids) {
     std::string list;
@@ -199,7 +201,7 @@ Result<FrozenStats> FrozenCatalogWriter::write(const LakeState &state,
         const std::stop_callback interrupt(limits.cancelled, [this] { impl_->connection->Interrupt(); });
         bool attached = false;
         try {
-            impl_->run("ATTACH " + quote_literal(file.path()) + " AS " + kFrozenDatabase);
+            impl_->run("ATTACH " + quote_literal(file.path()) + " AS " + kFrozenDatabase + kFileOptions);
             attached = true;
             impl_->connection->BeginTransaction();
             impl_->run(frozen_schema_sql());

@@ -177,15 +177,24 @@ void put_head(std::string &out, const Segment &segment) {
     if (uuid) out.append(uuid->data(), uuid->size());
 }
 
+// Every field is set or reset: what was there before is another segment's.
 void get_stats(Cursor &in, SegmentStats &stats, uint64_t record_count) {
     stats.column_id = in.number();
     const auto flags = static_cast<uint32_t>(in.number());
+    stats.value_count.reset();
     if (flags & kValueCount) stats.value_count = record_count + static_cast<uint64_t>(unzigzag(in.number()));
+    stats.null_count.reset();
     if (flags & kNullCount) stats.null_count = in.number();
+    stats.size_bytes.reset();
     if (flags & kSize) stats.size_bytes = in.number();
-    if (flags & kMin) stats.min = in.text();
-    if (flags & kMax) stats.max = in.text();
-    if (flags & kExtra) stats.extra = in.text();
+    const auto maybe_text = [&](uint32_t flag, std::optional<std::string_view> &text) {
+        text.reset();
+        if (flags & flag) text = in.text();
+    };
+    maybe_text(kMin, stats.min);
+    maybe_text(kMax, stats.max);
+    maybe_text(kExtra, stats.extra);
+    stats.contains_nan.reset();
     if (flags & kNanKnown) stats.contains_nan = (flags & kNan) != 0;
 }
 
@@ -261,7 +270,6 @@ void SegmentBlock::get(size_t index, Segment &into, bool with_path) const {
         value.value.reset();
         if (key % 2 == 1) value.value = in.text();
     }
-    into.stats.clear();
     into.stats.resize(in.number());
     for (SegmentStats &stats : into.stats) get_stats(in, stats, into.record_count);
 }

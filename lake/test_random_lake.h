@@ -275,8 +275,9 @@ inline void RandomLake::names(const LakeState &state) {
         case 0:
             return say("CREATE SCHEMA " + quote_identifier(fresh("s,\"")));
         case 1:
+            // Never main.
             if (state.names().schemas.size() > 1) {
-                return say("DROP SCHEMA " + quote_identifier(any(state.names().schemas).name) +
+                return say("DROP SCHEMA " + quote_identifier(state.names().schemas.back().name) +
                            (chance(50) ? " CASCADE" : ""));
             }
             return;
