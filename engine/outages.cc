@@ -100,7 +100,12 @@ int http_status(const duckdb::ErrorData &error) {
     return status;
 }
 
-Status store_answered(int status, std::string_view text) {
+std::string_view http_body(const duckdb::ErrorData &error) {
+    const auto entry = error.ExtraInfo().find("response_body");
+    return entry == error.ExtraInfo().end() ? std::string_view() : entry->second;
+}
+
+Status store_answered(int status, std::string_view body) {
     const std::string answer = " (HTTP " + std::to_string(status) + ")";
     switch (status) {
         case 401:
@@ -108,12 +113,13 @@ Status store_answered(int status, std::string_view text) {
             return Status(Code::io_error, "the lake's store refused roost's keys" + answer)
                 .with_hint("the keys need to read, list, write and remove below the lake's prefix");
         case 404:
-            if (text.find("NoSuchBucket") != std::string_view::npos) {
+            if (body.find("NoSuchBucket") != std::string_view::npos) {
                 return Status(Code::io_error, "the lake's bucket does not exist" + answer)
                     .with_hint("roost does not make buckets: make it, or correct --store");
             }
-            return Status(Code::io_error, "an object of the lake is not in its store" + answer)
-                .with_hint("a snapshot that was expired meanwhile, or an object removed by hand");
+            // A HEAD request does not say which of them.
+            return Status(Code::io_error, "an object of the lake, or its whole bucket, is not there" + answer)
+                .with_hint("a snapshot that was expired meanwhile, or something removed by hand");
         case 408:
         case 429:
             break;
@@ -140,7 +146,7 @@ std::optional<Status> store_outage(const duckdb::ErrorData &error, std::string_v
     if (text.find("ETag on reading file") != std::string_view::npos) {
         return Status(Code::io_error, "an object of the lake was overwritten while it was read");
     }
-    if (const int status = http_status(error); status >= 400) return store_answered(status, text);
+    if (const int status = http_status(error); status >= 400) return store_answered(status, http_body(error));
     return Status(Code::unavailable, "the lake's store can't be reached, or breaks off")
         .with_sqlstate("58030")
         .with_hint("try again; the log has the client's own words")

@@ -1,0 +1,164 @@
+"""A TCP proxy on loopback that breaks what passes through it, for tests of a store or a database that fails.
+
+    with FaultProxy(("127.0.0.1", s3.port)) as proxy:
+        proxy.fault = Refuse()      # from now on, for connections there are too
+        proxy.fault = None          # whole again
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+
+
+class Fault:
+    """What befalls a connection; the methods run on threads of the proxy."""
+
+    accepts = True  # connections at all
+
+    def request(self, proxy, client, data):
+        """Bytes of the client: what goes on to the server, or None when they are lost."""
+        return data
+
+    def response(self, proxy, client, data):
+        return data
+
+
+class Refuse(Fault):
+    """Nobody listens, and what was open is reset."""
+
+    accepts = False
+
+
+class Hang(Fault):
+    """Takes connections and requests, and never answers."""
+
+    def request(self, proxy, client, data):
+        return None
+
+    def response(self, proxy, client, data):
+        return None
+
+
+class Cut(Fault):
+    """Ends a connection after so many bytes of its answers."""
+
+    def __init__(self, after_bytes):
+        self.after_bytes = after_bytes
+        self.passed = {}
+
+    def response(self, proxy, client, data):
+        passed = self.passed.get(client, 0)
+        if passed + len(data) <= self.after_bytes:
+            self.passed[client] = passed + len(data)
+            return data
+        client.sendall(data[:self.after_bytes - passed])
+        proxy.drop(client)
+        return None
+
+
+class Answer(Fault):
+    """An HTTP answer of its own to each request; methods: those that get it, the others pass."""
+
+    def __init__(self, status, reason="Fault", body=b"<Error><Code>Fault</Code></Error>", methods=None):
+        self.status, self.reason, self.body, self.methods = status, reason, body, methods
+        self.count = 0
+
+    def request(self, proxy, client, data):
+        method = data.split(b" ", 1)[0].decode("latin-1")
+        if method not in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+            return None if self.methods is None else data  # the rest of a body
+        if self.methods is not None and method not in self.methods:
+            return data
+        self.count += 1
+        body = b"" if method == "HEAD" else self.body
+        client.sendall(f"HTTP/1.1 {self.status} {self.reason}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        proxy.drop(client, gently=True)
+        return None
+
+
+class FaultProxy:
+    def __init__(self, server):
+        self.server = server
+        self.fault = None
+        self._lock = threading.Lock()
+        self._pairs = {}
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    @property
+    def fault(self):
+        return self._fault
+
+    @fault.setter
+    def fault(self, fault):
+        self._fault = fault
+        if fault is not None and not fault.accepts:
+            self.drop_all()
+
+    def drop_all(self):
+        """Resets every connection there is."""
+        with self._lock:
+            clients = list(self._pairs)
+        for client in clients:
+            self.drop(client)
+
+    def drop(self, client, gently=False):
+        with self._lock:
+            upstream = self._pairs.pop(client, None)
+        if not gently:
+            with contextlib.suppress(OSError):
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        for end in (client, upstream):
+            if end is not None:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR if gently else socket.SHUT_RD)
+                with contextlib.suppress(OSError):
+                    end.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            fault = self._fault
+            if fault is not None and not fault.accepts:
+                with self._lock:
+                    self._pairs[client] = None
+                self.drop(client)
+                continue
+            try:
+                upstream = socket.create_connection(self.server, 10)
+                upstream.settimeout(None)
+            except OSError:
+                client.close()
+                continue
+            with self._lock:
+                self._pairs[client] = upstream
+            for source, target, judge in ((client, upstream, "request"), (upstream, client, "response")):
+                threading.Thread(target=self._carry, args=(client, source, target, judge), daemon=True).start()
+
+    def _carry(self, client, source, target, judge):
+        while True:
+            try:
+                data = source.recv(1 << 16)
+                if not data:
+                    break
+                fault = self._fault
+                if fault is not None:
+                    data = getattr(fault, judge)(self, client, data)
+                if data:
+                    target.sendall(data)
+            except OSError:
+                break
+        self.drop(client, gently=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+        self.drop_all()
