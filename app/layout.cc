@@ -19,6 +19,7 @@ LakeLocation lake_of(const config::Settings &settings) {
     LakeLocation lake;
     lake.catalog = kDefaultCatalog;
     lake.metadata_path = settings.catalog.place;
+    lake.catalog_timeout_ms = settings.catalog_timeout_ms;
     lake.on_postgres = settings.catalog.kind == config::DatabaseLocation::Kind::postgres;
     if (settings.store.is_s3) {
         lake.data_path = settings.store.to_string() + "/data/";

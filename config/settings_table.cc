@@ -222,6 +222,8 @@ void add_object_store_limits(std::vector<Setting> &table) {
     using S = Settings;
     table.push_back(row("s3_timeout_ms", kAll, duration(&S::s3_timeout_ms, kSecond, 600 * kSecond), "20s",
                         "Most that one request to the object store may take, in whole seconds; each is tried twice"));
+    table.push_back(row("catalog_timeout_ms", kAll, duration(&S::catalog_timeout_ms, kSecond, 3600 * kSecond), "120s",
+                        "Most that a catalog in Postgres may take for one question"));
     table.push_back(row("staging", kAll, text("PATH", &S::staging), "{dir}/staging",
                         "Directory of the gateway for files of roost import when the store is not a directory; nodes "
                         "read it, so they are on its machine"));

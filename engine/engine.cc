@@ -8,9 +8,11 @@
 #include "base/clock.h"
 #include "duckdb/common/file_system.hpp"
 #include "duckdb/main/database.hpp"
+#include "engine/catalog_watch.h"
 #include "engine/execution.h"
 #include "engine/lake_redactions.h"
 #include "lake/ducklake.h"
+#include "lake/postgres_dsn.h"
 
 namespace roost {
 
@@ -54,11 +56,13 @@ public:
     std::string version() const override { return duckdb::DuckDB::LibraryVersion(); }
 
 private:
+    Status watch(const LakeLocation &lake);
     void warm(const std::stop_token &stop, uint32_t slots);
     Result<bool> settle_removal(const DeferredRemovals::Entry &entry);
 
     int64_t removal_grace_ms_ = 0;
     EngineParts parts_;
+    std::vector<std::unique_ptr<CatalogWatch>> watches_;
     std::jthread warmer_;  // last: it is joined before the parts go
 };
 
@@ -76,6 +80,7 @@ Status DuckdbEngine::open(const EngineOptions &options) {
     removal_grace_ms_ = options.removal_grace_ms;
     const Redactions redactions = all_redactions(options);
     for (const auto &lake : options.lakes) {
+        if (lake.on_postgres) ROOST_RETURN_IF_ERROR(watch(lake));
         std::shared_ptr<StoreKeys> keys;
         if (lake.store) {
             ROOST_ASSIGN_OR_RETURN(keys, StoreKeys::make(*lake.store, options.extension_dir));
@@ -128,6 +133,15 @@ Result<bool> DuckdbEngine::settle_removal(const DeferredRemovals::Entry &entry) 
     instance->give_back(std::move(connection));
     parts_.log->info("removal_settled", {{"catalog", entry.catalog}, {"path", entry.path}, {"removed", !is_named}});
     return true;
+}
+
+// The server ends a statement itself, unless it hangs.
+Status DuckdbEngine::watch(const LakeLocation &lake) {
+    ROOST_ASSIGN_OR_RETURN(DsnPlaces places, places_of(lake.metadata_path));
+    const std::chrono::milliseconds timeout(lake.catalog_timeout_ms);
+    watches_.push_back(
+        std::make_unique<CatalogWatch>(std::move(places.ports), timeout + timeout / 4, timeout / 40, *parts_.log));
+    return Status();
 }
 
 // Failures are left to the statement that needs the instance: it makes its own and tells.

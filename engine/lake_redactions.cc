@@ -22,7 +22,7 @@ Redactions redactions_of(const LakeLocation &lake) {
                           {lake.metadata_path, lake.catalog + ":catalog"},
                           {lake.staging_path, lake.catalog + ":staging"}};
     if (lake.on_postgres) {
-        if (const auto dsn = complete_dsn(lake.metadata_path); dsn.ok()) {
+        if (const auto dsn = complete_dsn(lake.metadata_path, lake.catalog_timeout_ms); dsn.ok()) {
             redactions.emplace_back(*dsn, lake.catalog + ":catalog");
         }
         if (const auto places = places_of(lake.metadata_path); places.ok()) {

@@ -29,7 +29,7 @@ std::string attach_sql(const LakeLocation &lake, const AttachMode &mode) {
     std::string place, options;
     if (lake.on_postgres) {
         // A text that can't be parsed is left to the extension to refuse.
-        const auto dsn = complete_dsn(lake.metadata_path);
+        const auto dsn = complete_dsn(lake.metadata_path, lake.catalog_timeout_ms);
         place = "postgres:" + (dsn.ok() ? *dsn : lake.metadata_path);
         options = ", META_SECRET_STORAGE_TABLE ''";  // no table of secrets is looked for
     } else {

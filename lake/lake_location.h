@@ -24,6 +24,7 @@ struct LakeLocation {
                                 // s3://BUCKET/PREFIX/ with `store`
     std::string staging_path;   // directory of uploaded files that internal statements may read
     bool on_postgres = false;   // the catalog is in Postgres: writers need no lease
+    int64_t catalog_timeout_ms = 120'000;  // of one question to Postgres
     std::optional<ObjectStore> store;
 };
 

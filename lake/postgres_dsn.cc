@@ -13,13 +13,12 @@ namespace roost {
 namespace {
 
 // Timeouts of the client in seconds, tcp_user_timeout in milliseconds.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kBounds = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kBounds = {{
     {"connect_timeout", "5"},
     {"keepalives_idle", "10"},
     {"keepalives_interval", "5"},
     {"keepalives_count", "2"},
     {"tcp_user_timeout", "20000"},
-    {"options", "-c statement_timeout=60s -c lock_timeout=10s"},
     {"fallback_application_name", "roost"},
 }};
 
@@ -63,7 +62,7 @@ std::vector<std::string> split(const std::string &text) {
 
 }  // namespace
 
-Result<std::string> complete_dsn(const std::string &dsn) {
+Result<std::string> complete_dsn(const std::string &dsn, int64_t statement_ms) {
     ROOST_ASSIGN_OR_RETURN(const Options options, parse(dsn));
     std::string out;
     const auto add = [&out](std::string_view keyword, std::string_view value) {
@@ -76,8 +75,14 @@ Result<std::string> complete_dsn(const std::string &dsn) {
         add(option->keyword, option->val);
         given.emplace_back(option->keyword);
     }
+    const auto is_given = [&given](std::string_view keyword) {
+        return std::find(given.begin(), given.end(), keyword) != given.end();
+    };
     for (const auto &[keyword, value] : kBounds) {
-        if (std::find(given.begin(), given.end(), keyword) == given.end()) add(keyword, value);
+        if (!is_given(keyword)) add(keyword, value);
+    }
+    if (!is_given("options")) {
+        add("options", "-c statement_timeout=" + std::to_string(statement_ms) + " -c lock_timeout=10s");
     }
     return out;
 }

@@ -13,8 +13,8 @@ namespace roost {
 
 // The same connection as keywords and values, with roost's bounds where `dsn` (keywords, or a postgresql:// URL) says
 // nothing of them: a connection is given up after 5 s; a peer that vanished is noticed within 20 s; the server ends a
-// statement after 60 s and a wait for a lock after 10 s. Errors: invalid_argument (the text is not repeated).
-Result<std::string> complete_dsn(const std::string &dsn);
+// statement after `statement_ms` and a wait for a lock after 10 s. Errors: invalid_argument (the text is not repeated).
+Result<std::string> complete_dsn(const std::string &dsn, int64_t statement_ms = 120'000);
 
 struct DsnPlaces {
     std::vector<uint16_t> ports;       // TCP ports of its hosts

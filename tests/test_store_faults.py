@@ -31,7 +31,7 @@ def lake(tmp_path_factory):
         lake.store = stack.enter_context(FaultProxy(("127.0.0.1", lake.s3.port)))
         lake.catalog = stack.enter_context(FaultProxy(("127.0.0.1", lake.postgres.port)))
         flags = lake.postgres.flags(port=lake.catalog.port) + lake.s3.flags(port=lake.store.port)
-        lake.pool = stack.enter_context(Pool(folder / "pool", nodes=1, flags=[*flags, "--s3-timeout-ms", "1s"], env=lake.s3.env()))
+        lake.pool = stack.enter_context(Pool(folder / "pool", nodes=1, flags=[*flags, "--s3-timeout-ms", "1s", "--catalog-timeout-ms", "3s"], env=lake.s3.env()))
         yield lake
 
 
@@ -109,7 +109,7 @@ def test_writes_to_a_store_that_fails(lake, fault):
     assert lake.pool.sql("SELECT count(*) AS n FROM written") == [{"n": before[0]["n"] + ROWS}]
 
 
-CATALOG_FAULTS = {"refused": Refuse, "cut short": lambda: Cut(50)}
+CATALOG_FAULTS = {"refused": Refuse, "cut short": lambda: Cut(50), "hangs": Hang}
 
 
 @pytest.mark.parametrize("fault", CATALOG_FAULTS)
