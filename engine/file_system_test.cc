@@ -123,5 +123,64 @@ TEST_F(FileWallTest, RemovalsDuringACommitAreDeferredAndTold) {
     EXPECT_FALSE(fs::exists(file));
 }
 
+TEST(FileWallOfAStore, LetsThroughKeysBelowThePrefixAndNothingElse) {
+    using Access = FileWall::Access;
+    FileWall wall(
+        {.data_dir = "s3://bucket/my prefix/data/", .spill_dir = "/tmp", .staging_dir = "", .on_deferred_removal = {}});
+    // Set-up has nothing to do with the store: it is judged from the start.
+    for (const bool sealed : {false, true}) {
+        if (sealed) wall.seal();
+        for (const auto access : {Access::read, Access::write, Access::remove}) {
+            EXPECT_TRUE(wall.allows("s3://bucket/my prefix/data/main/t/p=a%20b/f.parquet", access));
+            for (const char *path : {"s3://bucket/my prefix/data/",
+                                     "s3://bucket/my prefix/data",
+                                     "s3://bucket/my prefix/data/main/",
+                                     "s3://bucket/my prefix/data/../x",
+                                     "s3://bucket/my prefix/data/a/../../x",
+                                     "s3://bucket/my prefix/data/a/./b",
+                                     "s3://bucket/my prefix/data//a",
+                                     "s3://bucket/my prefix/data/a?s3_endpoint=evil",
+                                     "s3://bucket/my prefix/data/a#b",
+                                     "s3://bucket/my prefix/data/a\\b",
+                                     "s3://bucket/my prefix/data/a*",
+                                     "s3://bucket/my prefix/data2/a",
+                                     "s3://bucket/my prefix/staging/a",
+                                     "s3://other/my prefix/data/a",
+                                     "S3://bucket/my prefix/data/a",
+                                     "s3a://bucket/my prefix/data/a",
+                                     "gcs://bucket/my prefix/data/a",
+                                     "http://bucket/my prefix/data/a",
+                                     "https://host/a",
+                                     "hf://datasets/a",
+                                     "file:///etc/passwd",
+                                     "s3://bucket",
+                                     "s3://"}) {
+                EXPECT_FALSE(wall.allows(path, access)) << path;
+            }
+        }
+        EXPECT_TRUE(wall.allows("s3://bucket/my prefix/data/", Access::list));
+        EXPECT_TRUE(wall.allows("s3://bucket/my prefix/data/main/", Access::list));
+        EXPECT_FALSE(wall.allows("s3://bucket/my prefix/", Access::list));
+        EXPECT_FALSE(wall.allows("s3://bucket/my prefix/data/../", Access::list));
+    }
+    EXPECT_FALSE(wall.allows("/etc/passwd", Access::read));
+}
+
+TEST(FileWallOfAStore, PutsRemovalsOffWhileACommitIsUnderWay) {
+    std::vector<std::string> deferred;
+    FileWall wall({.data_dir = "s3://bucket/data/",
+                   .spill_dir = "/tmp",
+                   .staging_dir = "",
+                   .on_deferred_removal = [&deferred](const std::string &path) { deferred.push_back(path); }});
+    wall.seal();
+    EXPECT_FALSE(wall.check_removal("s3://bucket/data/a"));
+    {
+        const FileWall::DeferRemovals keep(wall);
+        EXPECT_TRUE(wall.check_removal("s3://bucket/data/a"));
+    }
+    EXPECT_EQ(deferred, std::vector<std::string>{"s3://bucket/data/a"});
+    EXPECT_THROW(wall.check_removal("s3://bucket/else"), duckdb::PermissionException);
+}
+
 }  // namespace
 }  // namespace roost

@@ -136,13 +136,14 @@ class Postgres:
 class S3:
     """versitygw over a folder; each folder in it is a bucket."""
 
-    def __init__(self, directory, bucket="warehouse", prefix="pool one"):
+    def __init__(self, directory, bucket="warehouse", prefix="pool one", virtual_hosts=False):
         self.dir = pathlib.Path(directory)
         self.root = self.dir / "buckets"
         self.access_key = "AK" + secrets.token_hex(8)
         self.secret_key = "sk-" + secrets.token_hex(16)
         self.bucket, self.prefix = bucket, prefix
         self.port = free_port()
+        self.virtual_hosts = virtual_hosts  # BUCKET.localhost beside /BUCKET
         self.process = None
         (self.root / bucket).mkdir(parents=True)
         (self.dir / "iam").mkdir()
@@ -151,8 +152,9 @@ class S3:
     def start(self):
         log = open(self.dir / "log", "ab")
         env = {"PATH": os.environ["PATH"], "ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
+        more = ["--virtual-domain", f"localhost:{self.port}"] if self.virtual_hosts else []
         self.process = subprocess.Popen([VERSITYGW, "--port", f"127.0.0.1:{self.port}", "--iam-dir", self.dir / "iam",
-                                         "--quiet", "posix", self.root],
+                                         "--quiet", *more, "posix", self.root],
                                         stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
         log.close()
 

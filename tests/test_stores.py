@@ -118,6 +118,20 @@ def test_files_are_where_the_store_is(lake):
         assert any("w_big" in str(path) for path in local)
 
 
+def test_a_file_of_many_parts(lake):
+    """More than one part of an upload, within the memory that a statement is given."""
+    if not lake.s3:
+        pytest.skip("no store")
+    rows = 400_000
+    lake.pool.sql(f"CREATE TABLE w_parts_many AS SELECT range AS i, md5(range::VARCHAR) || md5((range + 1)::VARCHAR) AS s FROM range({rows})")
+    sizes = [(lake.s3.root / lake.s3.bucket / lake.s3.prefix / key).stat().st_size
+             for key in lake.s3.files() if "/w_parts_many/" in key]
+    assert max(sizes) > 3 * 5 * 1024 * 1024
+    found = lake.pool.sql("SELECT count(*) AS n, sum(i)::BIGINT::VARCHAR AS s, "
+                          "count(*) FILTER (s <> md5(i::VARCHAR) || md5((i + 1)::VARCHAR)) AS wrong FROM w_parts_many")
+    assert found == [{"n": rows, "s": str(rows * (rows - 1) // 2), "wrong": 0}]
+
+
 def test_an_import_is_staged_at_the_gateway(lake, tmp_path):
     source = tmp_path / "rows.csv"
     source.write_text("id,name\n" + "".join(f"{i},n{i}\n" for i in range(3000)))
@@ -318,6 +332,41 @@ def test_a_bucket_that_is_not_there_is_said_at_the_start(tmp_path):
         finally:
             pool.kill()
         assert "the lake's bucket does not exist" in pool.said() and "make it, or correct --store" in pool.said()
+
+
+def test_a_bucket_in_the_host_name(tmp_path):
+    with S3(tmp_path / "s3", virtual_hosts=True) as s3:
+        flags = ["--store", s3.url, "--s3-endpoint", f"http://localhost:{s3.port}", "--s3-url-style", "vhost"]
+        with Pool(tmp_path / "pool", nodes=1, flags=flags, env=s3.env()) as pool:
+            pool.sql("CREATE TABLE t AS SELECT range AS i FROM range(5000)")
+            assert pool.sql("SELECT sum(i)::INTEGER AS s FROM t") == [{"s": 5000 * 4999 // 2}]
+        assert any("data/main/t/" in key for key in s3.files())
+
+
+def test_open_transactions_are_bounded_and_a_node_comes_back_when_its_catalog_does(tmp_path):
+    with Postgres() as postgres:
+        with Pool(tmp_path / "pool", nodes=1, flags=postgres.flags()) as pool:
+            pool.sql("CREATE TABLE t AS SELECT 42 AS i")
+            sessions = [psycopg.connect(pool.pg_dsn) for _ in range(9)]
+            for session in sessions[:8]:
+                assert session.execute("SELECT i FROM t").fetchone() == (42,)
+            with pytest.raises(psycopg.errors.TooManyConnections):
+                sessions[8].execute("SELECT i FROM t")
+            sessions[8].rollback()
+            # Others go on meanwhile, and so does the one that waited once there is room.
+            assert pool.sql("SELECT i FROM t") == [{"i": 42}]
+            sessions[0].rollback()
+            assert sessions[8].execute("SELECT i FROM t").fetchone() == (42,)
+            for session in sessions:
+                session.close()
+            # A node that starts while the catalog is away keeps trying.
+            postgres.stop()
+            old = pool.kill_node(0)
+            wait_until(lambda: "instance_failed" in (pool.dir / "log" / "node-1.log").read_text(), 30, "the node finds no catalog")
+            postgres.start()
+            pool.wait_node_replaced(0, old)
+            wait_until(lambda: len(pool.online_nodes()) == 1, 60, "the node is back")
+            assert pool.sql("SELECT i FROM t") == [{"i": 42}]
 
 
 def test_a_socket_folder_and_a_url_do_as_well(tmp_path):
