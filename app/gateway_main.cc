@@ -1,13 +1,21 @@
 // `roost gateway`: builds the gateway's parts, hands each what it needs, and runs them on one loop until a signal
 // drains them.
+#include <sys/wait.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 
+#include "app/child_process.h"
+#include "app/child_settings.h"
 #include "app/commands.h"
 #include "app/credentials.h"
 #include "app/endpoints.h"
+#include "app/files.h"
 #include "app/layout.h"
 #include "app/pool_directory.h"
 #include "base/clock.h"
@@ -77,6 +85,25 @@ pg::Options pg_options(const config::Settings &settings) {
     return options;
 }
 
+// What `roost up` does before its nodes start, a gateway of its own does for itself: the lake is made where there is
+// none, and filled with the sample when it is empty, in a process of its own. REQUIRES: no other thread yet.
+Status make_lake(const config::Settings &given) {
+    if (std::getenv(kEndpointsVariable)) return Status();
+    const config::Settings settings = with_absolute_paths(given);
+    const PoolPaths paths = pool_paths(settings.dir);
+    ROOST_RETURN_IF_ERROR(make_directory(settings.dir));
+    ROOST_RETURN_IF_ERROR(make_directory(std::filesystem::path(paths.log("sample-fill")).parent_path().string()));
+    ChildSpec spec = sample_fill_spec(settings, paths, current_environment());
+    spec.environment.erase(kProgressVariable);
+    spec.keep_stderr = true;
+    ROOST_ASSIGN_OR_RETURN(const pid_t child, spawn(spec));
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status == 0) return Status();
+    return Status(Code::failed_precondition, "the lake is not ready: its first filling " + describe_exit(status));
+}
+
 // Everything that must end before the loop does, in parallel.
 net::Task<void> drain(service::GatewayService &service, pg::Listener &pg, http::HttpFront &http,
                       cluster::GatewayHub &hub, asio::io_context &loop, int64_t grace_ms) {
@@ -98,6 +125,8 @@ net::Task<void> drain(service::GatewayService &service, pg::Listener &pg, http::
 
 Status run_gateway(const config::Settings &settings) {
     const SystemClock clock;
+    ROOST_RETURN_IF_ERROR(check_supported(settings));
+    ROOST_RETURN_IF_ERROR(make_lake(settings));
     const auto log = obs::make_log("gateway", settings.log_file, obs::parse_level(settings.log_level));
     const auto metrics = obs::Metrics::make();
     net::Loop loop;

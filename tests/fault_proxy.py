@@ -77,6 +77,32 @@ class Answer(Fault):
         return None
 
 
+class LoseCommit(Fault):
+    """Ends the connection over which DuckLake commits: before the server has the COMMIT, or before the client has the answer."""
+
+    def __init__(self, forward):
+        self.forward = forward
+        self.writers, self.committing = set(), set()
+        self.lost = 0
+
+    def request(self, proxy, client, data):
+        if b"INTO" in data and b"ducklake_snapshot_changes" in data:
+            self.writers.add(client)
+        if b"COMMIT" in data and client in self.writers and not self.lost:
+            self.lost += 1
+            if not self.forward:
+                proxy.drop(client)
+                return None
+            self.committing.add(client)
+        return data
+
+    def response(self, proxy, client, data):
+        if client in self.committing:
+            proxy.drop(client)
+            return None
+        return data
+
+
 class FaultProxy:
     def __init__(self, server):
         self.server = server

@@ -8,7 +8,7 @@ import time
 import psycopg
 import pytest
 
-from fault_proxy import Answer, Cut, FaultProxy, Hang, Refuse
+from fault_proxy import Answer, Cut, FaultProxy, Hang, LoseCommit, Refuse
 from pool import Pool, StatementFailed, wait_until
 from stores import S3, Postgres
 
@@ -127,6 +127,26 @@ def test_a_catalog_that_fails(lake, fault):
     assert total(lake) == SUM
     assert lake.pool.sql("SELECT count(*) AS n FROM noted") == before
     lake.pool.sql("INSERT INTO noted VALUES (1)")
+
+
+@pytest.mark.parametrize("arrives", [False, True], ids=["before", "after"])
+def test_a_commit_whose_connection_is_lost_is_told_truly(lake, arrives):
+    """The catalog knows whether it took effect, and roost asks."""
+    lake.pool.sql("CREATE TABLE IF NOT EXISTS counted (i INTEGER)")
+    before = lake.pool.sql("SELECT count(*) AS n FROM counted")[0]["n"]
+    fault = lake.catalog.fault = LoseCommit(forward=arrives)
+    insert = "INSERT INTO counted SELECT range FROM range(1000)"
+    try:
+        lake.pool.sql(insert)
+        written = 1000
+    except StatementFailed as failed:
+        assert not arrives, failed.statement
+        unseen(lake, failed.statement)
+        written = 0
+    assert fault.lost == 1
+    lake.catalog.fault = None
+    assert lake.pool.sql("SELECT count(*) AS n, count(DISTINCT i) AS d FROM counted") in (
+        [{"n": before + written, "d": 1000}], [{"n": 0, "d": 0}] if before + written == 0 else None)
 
 
 def test_a_postgres_that_restarts_needs_no_restart_of_roost(lake):

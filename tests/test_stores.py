@@ -1,16 +1,19 @@
 """Lakes with their catalog in SQLite or Postgres and their files in a directory or an S3 store: what is written is there,
 through HTTP and Postgres wire, after restarts too; the store's keys and the catalog's password are seen by nobody."""
 
+import contextlib
+import json
 import pathlib
 import subprocess
 import threading
 
 import psycopg
 import pytest
+import requests
 
 import duck
-from pool import Pool, StatementFailed, run_roost, wait_until
-from stores import S3, Postgres
+from pool import ROOST, Pool, StatementFailed, clean_environment, run_roost, wait_until
+from stores import S3, Postgres, free_port, listens
 from test_tpch import check, parse_answer
 
 
@@ -36,7 +39,6 @@ def make_lake(stack, folder, catalog, store, **kwargs):
 
 @pytest.fixture(scope="module", params=["sqlite-s3", "postgres-directory", "postgres-s3"])
 def lake(request, tmp_path_factory):
-    import contextlib
     with contextlib.ExitStack() as stack:
         yield make_lake(stack, tmp_path_factory.mktemp(request.param), *request.param.split("-"))
 
@@ -310,7 +312,6 @@ def test_connections_to_postgres_stay_bounded(lake):
 
 
 def test_tpch_answers_are_the_published_ones(tmp_path):
-    import contextlib
     connection = duck.connect("tpch")
     queries = dict(connection.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
     answers = dict(connection.execute("SELECT query_nr, answer FROM tpch_answers() WHERE scale_factor = 0.1").fetchall())
@@ -367,6 +368,47 @@ def test_open_transactions_are_bounded_and_a_node_comes_back_when_its_catalog_do
             pool.wait_node_replaced(0, old)
             wait_until(lambda: len(pool.online_nodes()) == 1, 60, "the node is back")
             assert pool.sql("SELECT i FROM t") == [{"i": 42}]
+
+
+def test_a_gateway_and_a_node_apart(tmp_path):
+    """As on two machines: they share a store, a catalog and a token, and no directory but for the token's."""
+    with Postgres() as postgres, S3(tmp_path / "s3") as s3:
+        # A password from a file that the connection string names.
+        passfile = tmp_path / "pgpass"
+        passfile.write_text(f"127.0.0.1:{postgres.port}:*:*:{postgres.password}\n")
+        passfile.chmod(0o600)
+        dsn = f"postgres:host=127.0.0.1 port={postgres.port} user={postgres.user} dbname={postgres.database} passfile={passfile}"
+        lake = ["--catalog", dsn, *s3.flags()]
+        http, listen = free_port(), free_port()
+        gateway_dir, node_dir = tmp_path / "gateway", tmp_path / "node"
+        commands = [
+            ["gateway", "--dir", gateway_dir, "--http", f"127.0.0.1:{http}", "--pg", "127.0.0.1:0", "--listen", f"127.0.0.1:{listen}",
+             "--sample", "none", *lake],
+            ["node", "--dir", node_dir, "--join", f"http://127.0.0.1:{listen}", "--token-file", gateway_dir / "join-token",
+             "--memory", "512MiB", *lake]]
+        running = []
+        try:
+            with open(tmp_path / "output", "wb") as output:
+                for command in commands:
+                    running.append(subprocess.Popen([ROOST, *map(str, command)], stdout=output, stderr=output,
+                                                    env=clean_environment(**s3.env())))
+                    assert running[-1].poll() is None
+                    if len(running) == 1:
+                        wait_until(lambda: listens(http), 60, "the gateway answers")
+            token = json.loads((gateway_dir / "credentials").read_text())["token"]
+            header = {"Authorization": f"Bearer {token}"}
+
+            def run(sql):
+                answer = requests.post(f"http://127.0.0.1:{http}/api/workspaces/main/queries", headers=header, timeout=60,
+                                       json={"sql": sql, "wait_timeout_s": 20}).json()
+                return answer if answer.get("status") == "done" else None
+            wait_until(lambda: run("SELECT 1"), 60, "the node has joined")
+            assert run("CREATE TABLE t AS SELECT range AS i FROM range(5000)")
+            assert run("SELECT sum(i)::INTEGER AS s FROM t")["first_page"]["rows"] == [{"s": 5000 * 4999 // 2}]
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
 
 
 def test_a_socket_folder_and_a_url_do_as_well(tmp_path):
