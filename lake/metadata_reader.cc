@@ -6,6 +6,7 @@
 
 #include "lake/ducklake.h"
 #include "lake/postgres_connection.h"
+#include "lake/postgres_dsn.h"
 
 namespace roost {
 
@@ -196,8 +197,10 @@ private:
 }  // namespace
 
 MetadataAddress metadata_address(const LakeLocation &lake) {
-    return {.kind = lake.on_postgres ? MetadataAddress::Kind::postgres : MetadataAddress::Kind::sqlite,
-            .where = lake.metadata_path};
+    if (!lake.on_postgres) return {.kind = MetadataAddress::Kind::sqlite, .where = lake.metadata_path};
+    // What can't be completed fails when it is used, with words that don't repeat it.
+    const auto dsn = complete_dsn(lake.metadata_path);
+    return {.kind = MetadataAddress::Kind::postgres, .where = dsn.ok() ? *dsn : lake.metadata_path};
 }
 
 std::unique_ptr<MetadataReader> make_metadata_reader(const MetadataAddress &address) {
