@@ -65,6 +65,18 @@ TEST_F(MirrorOfLake, KnowsNothingBeforeTheFirstRefreshAndSharesWhatDidNotChange)
     EXPECT_EQ(counts.advances, 1u);
 }
 
+TEST_F(MirrorOfLake, SeesWhatATransactionDeletedOfItsOwnFile) {
+    refresh();
+    client_->must("BEGIN");
+    insert(200);
+    client_->must("DELETE FROM t WHERE i >= 150");
+    client_->must("COMMIT");
+    const auto state = refresh();
+    EXPECT_EQ(rows(*state), 250u);
+    EXPECT_EQ(state->table("main", "t")->data->segments.delete_file_count(), 1u);
+    EXPECT_EQ(mirror_.counts().advances, 1u);
+}
+
 TEST_F(MirrorOfLake, ReadsEverythingWhenACommitSaysWhatItDoesNotKnow) {
     refresh();
     insert(50);

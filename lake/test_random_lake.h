@@ -358,8 +358,11 @@ inline void RandomLake::transaction(const LakeState &state) {
     say("BEGIN");
     const uint64_t count = 1 + below(4);
     bool altered = false;
+    size_t chosen = 0;
     for (uint64_t i = 0; i < count; i++) {
-        const TableDefinition &table = *any(state.tables())->definition;
+        // Often the same again: what a transaction does to its own rows is where changes are easily missed.
+        if (i == 0 || chance(50)) chosen = below(state.tables().size());
+        const TableDefinition &table = *state.tables()[chosen]->definition;
         const uint64_t kind = below(10);
         if (kind < 7) {
             write(table);
