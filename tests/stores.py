@@ -16,7 +16,7 @@ import tempfile
 
 import psycopg
 
-from pool import ROOT, wait_until
+from pool import ROOT, Pool, wait_until
 
 POSTGRES_BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
 VERSITYGW = ROOT / ".deps" / "bin" / "versitygw"
@@ -188,3 +188,23 @@ class S3:
 
     def __exit__(self, *_):
         self.stop()
+
+
+class Lake:
+    """A running pool, and where its lake is."""
+
+    def __init__(self, pool, postgres, s3):
+        self.pool, self.postgres, self.s3 = pool, postgres, s3
+
+
+def make_lake(stack, folder, catalog, store, **kwargs):
+    postgres = s3 = None
+    flags, env = [], {}
+    if catalog == "postgres":
+        postgres = stack.enter_context(Postgres())
+        flags += postgres.flags()
+    if store == "s3":
+        s3 = stack.enter_context(S3(folder / "s3"))
+        flags += s3.flags()
+        env |= s3.env()
+    return Lake(stack.enter_context(Pool(folder / "pool", flags=flags, env=env, **kwargs)), postgres, s3)
