@@ -11,6 +11,7 @@ import argparse
 import json
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +23,7 @@ import psycopg  # noqa: E402
 from psycopg.pq import ExecStatus  # noqa: E402
 
 import duck  # noqa: E402
-from pool import Pool  # noqa: E402
+from pool import ROOST, Pool  # noqa: E402
 
 POINT = "SELECT o_totalprice, o_orderdate FROM orders WHERE o_orderkey = {}"
 RELAY_ROWS = 2_000_000
@@ -154,6 +155,15 @@ def rate(make_client, sql_of, clients, seconds):
     return len(every) / wall, statistics.median(every), percentile(every, 0.99)
 
 
+def guard_us():
+    """What the guard takes of one point query, µs of CPU: the walk and the verdict alone, and with the parse before them
+    (texts never seen before; those seen lately are not parsed again)."""
+    done = subprocess.run([str(pathlib.Path(ROOST).parent / "sql_bench"), "--benchmark_filter=run_(check|front)/point_query_of_bench",
+                           "--benchmark_format=json", "--benchmark_min_time=0.2s"], capture_output=True, text=True, check=True)
+    times = {entry["name"].split("/")[0]: entry["cpu_time"] / 1000 for entry in json.loads(done.stdout)["benchmarks"]}
+    return times["run_check"], times["run_front"]
+
+
 class CpuSeconds:
     """CPU seconds of the pool's processes over a stretch."""
 
@@ -203,6 +213,11 @@ def main():
                  f"in process {shared[0]:.0f}/s; pg {wire[0] / shared[0]:.2f} × the rate ({wire[0]:.0f}/s, p50 {wire[1] / 1000:.2f} ms, "
                  f"p99 {wire[2] / 1000:.2f} ms); CPU s {cpu.spent}",
                  in_process=shared, pg=wire, cpu=cpu.spent)
+
+        verdicts, with_parse = zip(*(guard_us() for _ in range(3)), strict=True)
+        verdict, parsed, point = min(verdicts), min(with_parse), report["point query, one connection"]["pg_us"][0]
+        line("guard of a point query", f"verdict {verdict:.2f} µs, {verdict / point:.2%} of the point query over pg ({point:.0f} µs p50); "
+             f"with its parse {parsed:.1f} µs, {parsed / point:.2%}", verdict_us=verdict, with_parse_us=parsed, point_query_us=point)
 
         queries = [row[0] for row in duck.connect("tpch").execute("SELECT query FROM tpch_queries() ORDER BY query_nr").fetchall()]
         totals = {}

@@ -62,7 +62,7 @@ public:
 
     duckdb::unique_ptr<duckdb::FileHandle> OpenFile(const std::string &path, duckdb::FileOpenFlags flags,
                                                     Opener opener) override {
-        wall_->check(path, access_of(flags));
+        wall_->check_open(duckdb::OpenFileInfo(path), access_of(flags));
         return local_.OpenFile(path, flags, opener);
     }
     bool DirectoryExists(const std::string &directory, Opener opener) override {
@@ -152,7 +152,7 @@ protected:
     bool SupportsOpenFileExtended() const override { return true; }
     duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file,
                                                             duckdb::FileOpenFlags flags, Opener opener) override {
-        wall_->check(file.path, access_of(flags));
+        wall_->check_open(file, access_of(flags));
         return static_cast<duckdb::FileSystem &>(local_).OpenFile(file, flags, opener);
     }
     bool SupportsListFilesExtended() const override { return true; }
@@ -240,6 +240,16 @@ std::optional<FileWall::Refusal> FileWall::judge(const std::string &path, Access
 
 void FileWall::check(const std::string &path, Access access) const {
     if (const auto refusal = judge(path, access)) refuse(path, refusal->rule, refusal->why);
+}
+
+void FileWall::check_open(const duckdb::OpenFileInfo &file, Access access) const {
+    check(file.path, access);
+    // Internal statements are roost's own.
+    const bool by_tenants = sealed_.load(std::memory_order_acquire) && options_.staging_dir.empty();
+    if (access != Access::read || !by_tenants || !stands(Wall::files) || !is_data(file.path)) return;
+    const auto &info = file.extended_info;
+    if (info && info->options.find("file_size") != info->options.end()) return;
+    refuse(file.path, "files.not_of_a_table", "no table was read that it belongs to");
 }
 
 bool FileWall::check_removal(const std::string &path) const {

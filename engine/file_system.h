@@ -53,6 +53,9 @@ public:
     // Throws duckdb::PermissionException when `path` may not be used that way.
     void check(const std::string &path, Access access) const;
     bool allows(const std::string &path, Access access) const { return !judge(path, access); }
+    // As check(), for a file that is about to be opened. One of the lake's data can be read only as a file that
+    // DuckLake names: with what its catalog says of it (no SQL can say that), and not as somebody's path.
+    void check_open(const duckdb::OpenFileInfo &file, Access access) const;
     // As check(remove). True: leave the file, its removal was put off.
     bool check_removal(const std::string &path) const;
 

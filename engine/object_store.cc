@@ -73,7 +73,7 @@ public:
 
     duckdb::unique_ptr<duckdb::FileHandle> OpenFile(const std::string &path, duckdb::FileOpenFlags flags,
                                                     Opener) override {
-        wall_->check(path, access_of(flags));
+        wall_->check_open(duckdb::OpenFileInfo(path), access_of(flags));
         return client_->OpenFile(path, flags, &opener_);
     }
     // A store has no directories: each one is there.
@@ -134,7 +134,7 @@ protected:
     bool SupportsOpenFileExtended() const override { return true; }
     duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file,
                                                             duckdb::FileOpenFlags flags, Opener) override {
-        wall_->check(file.path, access_of(flags));
+        wall_->check_open(file, access_of(flags));
         return client_->OpenFile(file, flags, &opener_);
     }
     bool SupportsListFilesExtended() const override { return true; }

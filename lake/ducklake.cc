@@ -37,6 +37,7 @@ std::string attach_sql(const LakeLocation &lake, const AttachMode &mode) {
         // WAL: readers go on while one writes.
         options = ", META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT " + std::to_string(mode.busy_timeout_ms);
     }
+    if (!mode.metadata_catalog.empty()) options += ", METADATA_CATALOG " + quote_literal(mode.metadata_catalog);
     return "ATTACH " + quote_literal("ducklake:" + place) + " AS " + quote_identifier(lake.catalog) + " (DATA_PATH " +
            quote_literal(lake.data_path) + options + ", CREATE_IF_NOT_EXISTS " + (mode.create ? "true" : "false") + ")";
 }

@@ -23,6 +23,8 @@ struct AttachMode {
     // How long a statement waits for another writer of the SQLite file. DuckLake's commit can't be interrupted
     // meanwhile, so it is near the bound that a cancellation has.
     int64_t busy_timeout_ms = 2'000;
+    // The name of the catalog that holds DuckLake's metadata; empty: DuckLake's own, which everybody knows.
+    std::string metadata_catalog;
 };
 
 // ATTACH of the lake under its catalog name.

@@ -12,7 +12,7 @@ constexpr int64_t kApplicationId = 0x726F6F73;
 //
 // statements: small columns stand first, because a filter that reads one behind a long text has to walk the text's
 // pages.
-constexpr std::array<const char *, 1> kSteps = {R"(
+constexpr std::array<const char *, 2> kSteps = {R"(
 CREATE TABLE users(
     id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL, scram_verifier TEXT NOT NULL,
     created_us INTEGER NOT NULL) WITHOUT ROWID;
@@ -40,6 +40,18 @@ CREATE TABLE statements(
 CREATE INDEX statements_by_start ON statements(started_us, id);
 CREATE INDEX statements_by_session ON statements(session, started_us, id) WHERE session IS NOT NULL;
 CREATE INDEX statements_unfinished ON statements(status) WHERE status < 2;
+)",
+                                                R"(
+CREATE TABLE audit(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_us INTEGER NOT NULL, position INTEGER NOT NULL, count INTEGER NOT NULL, shape INTEGER NOT NULL,
+    event TEXT NOT NULL, front TEXT NOT NULL, peer TEXT NOT NULL, user BLOB, user_name TEXT NOT NULL,
+    workspace TEXT NOT NULL, session BLOB, statement BLOB, rule TEXT NOT NULL, sqlstate TEXT NOT NULL,
+    message TEXT NOT NULL, sql TEXT NOT NULL);
+CREATE INDEX audit_by_time ON audit(at_us);
+CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit BEGIN
+    SELECT RAISE(ABORT, 'the audit is append-only');
+END;
 )"};
 
 Status step_from(Db &db, int64_t version) {

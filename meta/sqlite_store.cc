@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "meta/audit_rows.h"
 #include "meta/schema.h"
 #include "meta/statement_rows.h"
 
@@ -339,6 +340,28 @@ Result<std::vector<Uuid>> SqliteStore::prune_statements(int64_t before_us) {
         }));
         pruned.insert(pruned.end(), piece->begin(), piece->end());
         if (piece->size() < static_cast<size_t>(kPruneBatch)) return pruned;
+    }
+}
+
+Status SqliteStore::append_audit(std::vector<AuditRecord> records) {
+    return writer_.run([records = std::move(records)](Db &db) { return write_audit(db, records); });
+}
+
+Result<AuditPage> SqliteStore::list_audit(const AuditFilter &filter) {
+    const MutexLock lock(lists_.mutex);
+    Db &db = *lists_.db;
+    db.set_deadline_us(clock_.monotonic_us() + options_.list_timeout_ms * 1000);
+    return read_audit(db, filter);
+}
+
+Status SqliteStore::prune_audit(int64_t before_us, uint64_t keep_rows) {
+    for (;;) {
+        const auto removed = std::make_shared<uint64_t>(0);
+        ROOST_RETURN_IF_ERROR(writer_.run([=](Db &db) -> Status {
+            ROOST_ASSIGN_OR_RETURN(*removed, meta::prune_audit(db, before_us, keep_rows, kPruneBatch));
+            return {};
+        }));
+        if (*removed < static_cast<uint64_t>(kPruneBatch)) return {};
     }
 }
 

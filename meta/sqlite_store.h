@@ -47,6 +47,9 @@ public:
     Result<StatementPage> list_statements(const StatementFilter &filter) override;
     Result<std::vector<StatementRecord>> unfinished_statements() override;
     Result<std::vector<Uuid>> prune_statements(int64_t before_us) override;
+    Status append_audit(std::vector<AuditRecord> records) override;
+    Result<AuditPage> list_audit(const AuditFilter &filter) override;
+    Status prune_audit(int64_t before_us, uint64_t keep_rows) override;
 
 private:
     struct Reader {

@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "meta/audit.h"
 
 namespace roost::meta {
 
@@ -128,6 +129,13 @@ public:
     virtual Result<std::vector<StatementRecord>> unfinished_statements() = 0;
     // Deletes the history of statements that have ended and came in before; returns their ids (their results go too).
     virtual Result<std::vector<Uuid>> prune_statements(int64_t before_us) = 0;
+
+    // The audit: it is added to, read, and loses what is old; nothing changes a record. append_audit and prune_audit
+    // block until it is committed.
+    virtual Status append_audit(std::vector<AuditRecord> records) = 0;
+    virtual Result<AuditPage> list_audit(const AuditFilter &filter) = 0;
+    // Those before `before_us`, and the oldest beyond `keep_rows`.
+    virtual Status prune_audit(int64_t before_us, uint64_t keep_rows) = 0;
 };
 
 // "SCRAM-SHA-256$4096:salt$stored:server" for a password (RFC 5802, 7677), as PostgreSQL stores it. The password is

@@ -21,6 +21,7 @@ using prometheus::Histogram;
 constexpr size_t kSmallSetMax = 32;
 constexpr size_t kStatementSeriesMax = 512;
 constexpr size_t kNodesMax = 256;
+constexpr size_t kRulesMax = 512;
 
 // A statement takes from 10 µs (a prepared point read's stage) to its time limit of 10 minutes.
 const Histogram::BucketBoundaries &duration_buckets() {
@@ -68,6 +69,7 @@ public:
     void conflict_retried() override { conflict_retries_->Increment(); }
     void commit_unknown() override { commits_unknown_->Increment(); }
     void auth_failed(std::string_view front) override { auth_failures_.get({front}).Increment(); }
+    void guard_refused(std::string_view rule) override { refusals_.get({rule}).Increment(); }
     void write_lease_wait(double seconds) override { lease_wait_->Observe(seconds); }
 
     void node(std::string_view node, const NodeGauges &gauges) override {
@@ -151,6 +153,10 @@ private:
         {"front"},
         kSmallSetMax,
         counters("roost_auth_failures_total", "Log-ins and requests refused for their credentials")};
+    Series<Counter, 1> refusals_{
+        {"rule"},
+        kRulesMax,
+        counters("roost_guard_refusals_total", "Statements refused by the guard or by a node's walls, by rule")};
     Series<Gauge, 1> node_running_ = node_series("roost_node_running", "Statements running on the node");
     Series<Gauge, 1> node_waiting_ = node_series("roost_node_waiting", "Statements waiting for memory on the node");
     Series<Gauge, 1> node_queued_ = node_series("roost_node_queued", "Statements accepted by the node and not started");

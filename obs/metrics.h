@@ -47,6 +47,7 @@ public:
     virtual void conflict_retried() = 0;                                     // roost_conflict_retries_total
     virtual void commit_unknown() = 0;                                       // roost_commits_unknown_total
     virtual void auth_failed(std::string_view front) = 0;                    // roost_auth_failures_total{front}
+    virtual void guard_refused(std::string_view rule) = 0;                   // roost_guard_refusals_total{rule}
     virtual void write_lease_wait(double seconds) = 0;                       // roost_write_lease_wait_seconds
     virtual void node(std::string_view node, const NodeGauges &gauges) = 0;  // roost_node_*{node}
     virtual void node_gone(std::string_view node) = 0;  // keeps the series, sets roost_node_up to 0

@@ -21,6 +21,7 @@
 #include "obs/log.h"
 #include "obs/metrics.h"
 #include "routing/policy.h"
+#include "service/audit.h"
 #include "service/commit_outcomes.h"
 #include "service/lake_mirrors.h"
 #include "service/session.h"
@@ -42,6 +43,8 @@ struct ServiceLimits {
     int64_t outcome_wait_max_ms = 30'000;
     uint32_t conflict_retries_max = 5;  // of a statement that lost a race for the catalog
     int64_t history_retention_ms = 7LL * 86'400'000;
+    int64_t audit_retention_ms = 90LL * 86'400'000;
+    uint64_t audit_max_rows = 1'000'000;  // the oldest go first
     uint32_t sql_text_max_bytes = 16 * 1024 * 1024;
     // Longer texts are parsed on a thread of their own. A kilobyte takes some 70 µs (sql/README.md), so the loop is
     // held up for half a millisecond at most; the trip to the thread costs a tenth of that.
@@ -65,6 +68,7 @@ struct Core {
           leases(std::make_shared<WriteLeases>(lp.get_executor(), c)),
           outcomes(lp.get_executor(), std::move(find)),
           mirrors(mt, l),
+          audit(c),
           ended(lp.get_executor()) {}
 
     cluster::GatewayHub &hub;
@@ -82,6 +86,7 @@ struct Core {
     LakeMirrors mirrors;
     std::deque<UnsettledCommit> unsettled;  // nobody knows yet; GatewayService asks again when their nodes are back
     ShapeMemory shapes;
+    Audit audit;
     std::set<RunStream *> running;
     net::Event ended;  // a statement ended (for draining)
     bool draining = false;

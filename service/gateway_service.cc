@@ -222,13 +222,32 @@ net::Task<void> GatewayService::tick() {
                                      .with_sqlstate("25P03"));
             }
         }
-        if (n % 3000 == 0 && core_->limits.history_retention_ms > 0) {
-            const int64_t before_us = core_->clock.wall_us() - core_->limits.history_retention_ms * 1000;
-            auto pruned =
-                co_await core_->blocking([this, before_us] { return core_->meta.prune_statements(before_us); });
-            if (!pruned.ok()) core_->log.warn("history_not_pruned", {{"error", pruned.status().message()}});
-        }
+        co_await write_audit();
+        if (n % 3000 == 0) co_await prune();
     }
+}
+
+net::Task<void> GatewayService::prune() {
+    const int64_t now_us = core_->clock.wall_us();
+    if (core_->limits.history_retention_ms > 0) {
+        const int64_t before_us = now_us - core_->limits.history_retention_ms * 1000;
+        auto pruned = co_await core_->blocking([this, before_us] { return core_->meta.prune_statements(before_us); });
+        if (!pruned.ok()) core_->log.warn("history_not_pruned", {{"error", pruned.status().message()}});
+    }
+    const int64_t before_us = now_us - core_->limits.audit_retention_ms * 1000;
+    const Status pruned = co_await core_->blocking(
+        [this, before_us] { return core_->meta.prune_audit(before_us, core_->limits.audit_max_rows); });
+    if (!pruned.ok()) core_->log.warn("audit_not_pruned", {{"error", pruned.message()}});
+}
+
+// What gathered since the last time, as one transaction.
+net::Task<void> GatewayService::write_audit() {
+    std::vector<meta::AuditRecord> records = core_->audit.take();
+    if (records.empty()) co_return;
+    const Status written = co_await core_->blocking([this, records] { return core_->meta.append_audit(records); });
+    if (written.ok()) co_return;
+    core_->log.warn("audit_not_written", {{"records", records.size()}, {"error", written.message()}});
+    core_->audit.give_back(std::move(records));
 }
 
 net::Task<void> GatewayService::drain(int64_t grace_ms) {
@@ -251,6 +270,7 @@ net::Task<void> GatewayService::drain(int64_t grace_ms) {
     while (!core_->running.empty() && core_->clock.monotonic_us() < told_us) {
         co_await core_->ended.wait_for(std::chrono::milliseconds(100));
     }
+    co_await write_audit();
     if (Status status = core_->meta.flush(); !status.ok()) {
         core_->log.error("history_not_flushed", {{"error", status.message()}});
     }
@@ -312,6 +332,7 @@ Result<std::shared_ptr<Session>> GatewayService::open_session(const OpenSession 
     session->front = request.front;
     session->origin = request.origin;
     session->client_name = request.client_name;
+    session->peer = request.peer;
     session->settings.catalog = slug;
     session->settings.search_path = {"main"};
     session->last_active_us = core_->clock.monotonic_us();
@@ -361,7 +382,8 @@ void GatewayService::close_session(const std::shared_ptr<Session> &session) {
 
 // --- run
 
-net::Task<Result<std::vector<sql::Statement>>> GatewayService::parse(std::string_view text, sql::Context context) {
+net::Task<Result<std::vector<sql::Statement>>> GatewayService::parse(std::string_view text, sql::Context context,
+                                                                     std::shared_ptr<Session> session) {
     sql::GuardPolicy policy;
     for (const auto &[catalog, lake] : core_->lakes) policy.catalogs.push_back(catalog);
     Judged judged;
@@ -379,7 +401,14 @@ net::Task<Result<std::vector<sql::Statement>>> GatewayService::parse(std::string
     if (judged.status.ok()) co_return std::move(judged.statements);
     if (judged.refused != sql::Kind::empty) {
         const Error &refusal = judged.status.error();
-        core_->log.warn("statement_refused", {{"rule", refusal.rule}, {"position", refusal.position}});
+        const std::string nobody;
+        core_->log.warn("statement_refused", {{"rule", refusal.rule},
+                                              {"position", refusal.position},
+                                              {"user", session ? session->principal.user_name : nobody},
+                                              {"session_id", session ? session->id : Uuid()},
+                                              {"peer", session ? session->peer : nobody}});
+        core_->metrics.guard_refused(rule_label(refusal.rule));
+        if (session) core_->audit.refused(*session, text, judged.status, Uuid());
         core_->metrics.statement_done(context == sql::Context::oneshot ? "http" : "pg", sql::kind_name(judged.refused),
                                       "refused");
     }
@@ -610,7 +639,7 @@ Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &, s
 net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principal &, std::string_view workspace,
                                                                   std::string_view sql) {
     if (Status found = find_workspace(workspace).status(); !found.ok()) co_return found;
-    const auto statements = co_await parse(sql, sql::Context::oneshot);
+    const auto statements = co_await parse(sql, sql::Context::oneshot, nullptr);
     if (!statements.ok()) co_return statements.status();
     if (statements->size() != 1)
         co_return Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements->size()));
@@ -636,6 +665,14 @@ net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principa
     co_return explanation;
 }
 
+net::Task<Result<meta::AuditPage>> GatewayService::audit(const Principal &who, meta::AuditFilter filter) {
+    if (who.role != "admin") {
+        co_return Status(Code::permission_denied, "the audit is for admins").with_hint("ask an admin of the pool");
+    }
+    co_await write_audit();  // what has just happened is in it
+    co_return co_await core_->blocking([this, filter = std::move(filter)] { return core_->meta.list_audit(filter); });
+}
+
 bool GatewayService::ready() const { return !core_->draining && !core_->hub.members().empty(); }
 
 std::string GatewayService::metrics_text() { return core_->metrics.expose(); }
@@ -648,9 +685,10 @@ void GatewayService::connection_closed(std::string_view front) {
     core_->metrics.connections(front, --connections_[std::string(front)]);
 }
 
-void GatewayService::auth_failed(std::string_view front, std::string_view user) {
+void GatewayService::auth_failed(std::string_view front, std::string_view user, std::string_view peer) {
     core_->metrics.auth_failed(front);
-    core_->log.warn("auth_failed", {{"front", front}, {"user", user.substr(0, 64)}});
+    core_->log.warn("auth_failed", {{"front", front}, {"user", user.substr(0, 64)}, {"peer", peer}});
+    core_->audit.login_failed(front, user, peer);
 }
 
 }  // namespace roost::service

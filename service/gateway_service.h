@@ -30,7 +30,8 @@ public:
     Result<std::shared_ptr<Session>> open_session(const OpenSession &request) override;
     void close_session(const std::shared_ptr<Session> &session) override;
 
-    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context context) override;
+    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context context,
+                                                         std::shared_ptr<Session> session) override;
     net::Task<Result<std::unique_ptr<ResultStream>>> execute(std::shared_ptr<Session> session,
                                                              ExecuteRequest request) override;
     net::Task<Result<ResultHeader>> describe(std::shared_ptr<Session> session, const sql::Statement &statement,
@@ -54,6 +55,7 @@ public:
                                                      std::string schema) override;
     net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
                                                       std::string_view sql) override;
+    net::Task<Result<meta::AuditPage>> audit(const Principal &who, meta::AuditFilter filter) override;
     bool ready() const override;
     std::string metrics_text() override;
 
@@ -63,7 +65,7 @@ public:
 
     void connection_opened(std::string_view front) override;
     void connection_closed(std::string_view front) override;
-    void auth_failed(std::string_view front, std::string_view user) override;
+    void auth_failed(std::string_view front, std::string_view user, std::string_view peer) override;
     bool draining() const override { return core_->draining; }
 
 private:
@@ -115,6 +117,8 @@ private:
     std::function<void(Status)> durable_callback(const EntryPtr &entry, Record record);
     net::Task<void> tick();
     net::Task<void> watch_lakes();
+    net::Task<void> write_audit();
+    net::Task<void> prune();
     Status recover();
     void record_recovered(meta::StatementRecord record, const CommitOutcome &outcome);
     net::Task<void> settle_commit(UnsettledCommit commit);

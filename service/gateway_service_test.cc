@@ -89,7 +89,7 @@ protected:
         return service_->open_session({.principal = ann_, .workspace = "main", .catalog = {}, .front = "pg"}).value();
     }
     Result<std::unique_ptr<ResultStream>> try_execute(const std::shared_ptr<Session> &session, const std::string &sql) {
-        auto statements = wait(service_->parse(sql, sql::Context::session));
+        auto statements = wait(service_->parse(sql, sql::Context::session, nullptr));
         EXPECT_TRUE(statements.ok()) << statements.status().to_string();
         ExecuteRequest execute;
         execute.statement = std::move(statements->front());
@@ -188,7 +188,7 @@ TEST_F(GatewayServiceTest, ALongTextIsParsedWhileOthersAreAnswered) {
     std::vector<std::string> order;
     const std::string text = long_text(10 << 20);
     const auto parse = [&](std::string name, std::string_view sql) -> net::Task<bool> {
-        const auto statements = co_await service_->parse(sql, sql::Context::session);
+        const auto statements = co_await service_->parse(sql, sql::Context::session, nullptr);
         order.push_back(name);
         co_return statements.ok();
     };
@@ -213,19 +213,19 @@ TEST_F(GatewayServiceTest, TheVerdictOnATextDependsOnWhoAsks) {
     for (const size_t padding : {size_t{0}, size_t{100} << 10}) {  // at once, and on a thread
         const std::string text = "BEGIN /* " + std::string(padding, ' ') + " */";
         for (int i = 0; i < 2; ++i) {
-            EXPECT_TRUE(wait(service_->parse(text, sql::Context::session)).ok());
-            const auto refused = wait(service_->parse(text, sql::Context::oneshot));
+            EXPECT_TRUE(wait(service_->parse(text, sql::Context::session, nullptr)).ok());
+            const auto refused = wait(service_->parse(text, sql::Context::oneshot, nullptr));
             EXPECT_EQ(refused.status().code(), Code::not_allowed) << padding;
         }
     }
-    const auto none = wait(service_->parse("SELECT 1; ATTACH 'x'", sql::Context::session));
+    const auto none = wait(service_->parse("SELECT 1; ATTACH 'x'", sql::Context::session, nullptr));
     EXPECT_EQ(none.status().code(), Code::not_allowed);
-    EXPECT_EQ(wait(service_->parse("SELEC 1", sql::Context::session)).status().code(), Code::syntax_error);
+    EXPECT_EQ(wait(service_->parse("SELEC 1", sql::Context::session, nullptr)).status().code(), Code::syntax_error);
 }
 
 TEST_F(GatewayServiceTest, ATextBeyondTheLimitIsRefused) {
     const std::string text(17 << 20, ' ');
-    EXPECT_EQ(wait(service_->parse(text, sql::Context::session)).status().sqlstate(), "54000");
+    EXPECT_EQ(wait(service_->parse(text, sql::Context::session, nullptr)).status().sqlstate(), "54000");
 }
 
 // --- history
@@ -743,7 +743,7 @@ TEST_F(GatewayServiceTest, ALoopThatIsStoppedAmidstWorkIsTakenApartInOrder) {
     begin(service_->submit(request("INSERT INTO t VALUES /* ddl hang=step */ (1)")), held);
     std::optional<Result<std::vector<sql::Statement>>> parsed;
     const std::string text = long_text(1 << 20);
-    begin(service_->parse(text, sql::Context::session), parsed);
+    begin(service_->parse(text, sql::Context::session, nullptr), parsed);
     run_until([&] { return node.engine.open() >= 3; });
     loop.stop();
     stream.reset();

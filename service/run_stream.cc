@@ -524,6 +524,11 @@ void RunStream::settle_record(const Status &status) {
     record_.profile = profile_json(facts);
     if (options_.in_history) core_.meta.record_statement(record_, std::move(options_.end_durable));
     core_.metrics.statement_done(session_->front, record_.kind, metric_status(status));
+    // A node refused what the guard let through: most likely what a view or a macro brought.
+    if (status.code() == Code::not_allowed && !status.error().rule.empty()) {
+        core_.metrics.guard_refused(rule_label(status.error().rule));
+        core_.audit.refused(*session_, record_.sql, status, spec_.id);
+    }
     const NodeTimings &t = completion_.timings;
     core_.metrics.stage("total", seconds(timings_.total_us));
     core_.metrics.stage("parse", seconds(timings_.parse_us));

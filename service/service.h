@@ -47,7 +47,7 @@ struct SubmitRequest {
     int64_t wait_ms = 0;  // hold the answer this long for the statement to finish
     uint32_t first_page_rows = 200;
     std::optional<Uuid> node;  // the one that must run it; unset: routing decides
-    std::string client_name;
+    std::string client_name, peer;
 };
 
 struct RowsPage {
@@ -125,7 +125,9 @@ public:
     // --- run (streaming fronts)
     // Parses the whole text and lets the guard judge all of it: all statements or an error. A short text is parsed at
     // once; a long one on another thread, while the loop goes on.
-    virtual net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context context) = 0;
+    // `session` (may be null): whose text it is; a refusal is audited as theirs.
+    virtual net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context context,
+                                                                 std::shared_ptr<Session> session) = 0;
     // Runs one statement. Engine kinds go to a node; of the session commands it takes begin, commit, rollback and use
     // (the front keeps variables, prepared statements and cursors). Failures of the statement itself come through the
     // stream or as the error here; either way the session's transaction state is right when the front sees it.
@@ -163,6 +165,8 @@ public:
                                                              std::string catalog, std::string schema) = 0;
     virtual net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
                                                               std::string_view sql) = 0;
+    // Refusals and failed logins, newest first. Admins only (42501).
+    virtual net::Task<Result<meta::AuditPage>> audit(const Principal &who, meta::AuditFilter filter) = 0;
     virtual bool ready() const = 0;  // at least one node answers
     virtual std::string metrics_text() = 0;
 
@@ -175,7 +179,7 @@ public:
     // --- bookkeeping of fronts
     virtual void connection_opened(std::string_view front) = 0;
     virtual void connection_closed(std::string_view front) = 0;
-    virtual void auth_failed(std::string_view front, std::string_view user) = 0;
+    virtual void auth_failed(std::string_view front, std::string_view user, std::string_view peer) = 0;
     virtual bool draining() const = 0;  // no new sessions or statements
 };
 

@@ -29,6 +29,7 @@ struct OpenSession {
     std::string front;      // "pg" | "http" | "internal"
     std::string origin = "interactive";
     std::string client_name;  // application_name, User-Agent product
+    std::string peer;         // "address:port"; empty where there is none
 };
 
 enum class TransactionState : uint8_t { idle, open, failed };  // 'I', 'T', 'E' on Postgres wire
@@ -40,7 +41,7 @@ struct Session {
     Principal principal;
     Uuid workspace_id;
     std::string workspace;
-    std::string front, origin, client_name;
+    std::string front, origin, client_name, peer;
     StatementSettings settings;        // catalog, search_path, time zone: travel with each statement
     int64_t statement_timeout_ms = 0;  // 0: the pool's default
     bool default_read_only = false;

@@ -69,9 +69,10 @@ net::Task<Result<StatementInfo>> GatewayService::submit(SubmitRequest request) {
                                  .catalog = request.catalog,
                                  .front = "http",
                                  .origin = "interactive",
-                                 .client_name = request.client_name});
+                                 .client_name = request.client_name,
+                                 .peer = request.peer});
     if (!session.ok()) co_return session.status();
-    auto statements = co_await parse(request.sql, sql::Context::oneshot);
+    auto statements = co_await parse(request.sql, sql::Context::oneshot, *session);
     if (!statements.ok()) {
         close_session(*session);
         co_return statements.status();

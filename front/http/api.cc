@@ -29,6 +29,8 @@ Task<HttpResponse> Api::answer(Route route, Call call) {
             co_return co_await submit(call);
         case Route::history:
             co_return co_await history(call);
+        case Route::audit:
+            co_return co_await audit(call);
         case Route::explain_route:
             co_return co_await explain_route(call);
         case Route::statement:

@@ -65,6 +65,7 @@ private:
 
     net::Task<Response> submit(Call &call);
     net::Task<Response> history(Call &call);
+    net::Task<Response> audit(Call &call);
     net::Task<Response> explain_route(Call &call);
     net::Task<Response> statement(Call &call);
     net::Task<Response> statement_cancel(Call &call);

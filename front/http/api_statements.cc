@@ -73,6 +73,7 @@ Task<HttpResponse> Api::submit(Call &call) {
     request.wait_ms = body->wait_ms;
     request.first_page_rows = body->first_page_rows;
     request.node = body->agent;
+    request.peer = call.request.peer;
     if (const std::string *agent = net::find_header(call.request.headers, "User-Agent")) {
         request.client_name = client_product(*agent);
     }
@@ -171,6 +172,22 @@ Task<HttpResponse> Api::history(Call &call) {
                }));
     if (page->has_more) {
         object.text("cursor", page->cursor);
+    } else {
+        object.null("cursor");
+    }
+    object.flag("has_more", page->has_more);
+    co_return json_response(200, object.take());
+}
+
+Task<HttpResponse> Api::audit(Call &call) {
+    const auto filter = decode_audit(call.target.query, options_.decode);
+    if (!filter.ok()) co_return error_response(filter.status());
+    const auto page = co_await service_.audit(call.who, *filter);
+    if (!page.ok()) co_return error_response(page.status());
+    JsonObject object;
+    object.raw("items", json_array(page->items, audit_object));
+    if (page->has_more) {
+        object.text("cursor", std::to_string(page->items.back().sequence));
     } else {
         object.null("cursor");
     }

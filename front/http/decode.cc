@@ -545,6 +545,20 @@ Result<HistoryQuery> decode_history(const QueryString &query, const DecodeLimits
     return history;
 }
 
+Result<meta::AuditFilter> decode_audit(const QueryString &query, const DecodeLimits &limits) {
+    meta::AuditFilter filter;
+    ROOST_RETURN_IF_ERROR(read_time(query, "since", filter.since_us));
+    ROOST_RETURN_IF_ERROR(read_time(query, "until", filter.until_us));
+    if (const std::string *event = query.find("event")) filter.event = *event;
+    if (const std::string *rule = query.find("rule")) filter.rule = *rule;
+    if (const std::string *user = query.find("user")) filter.user_name = *user;
+    ROOST_ASSIGN_OR_RETURN(filter.before, query.integer("cursor", 0, 0, INT64_MAX));
+    ROOST_ASSIGN_OR_RETURN(const uint64_t limit,
+                           query.integer("limit", limits.page_default_rows, 1, limits.page_max_rows));
+    filter.limit = static_cast<uint32_t>(limit);
+    return filter;
+}
+
 std::string_view bearer_token(std::string_view authorization) {
     constexpr std::string_view kScheme = "bearer ";
     if (authorization.size() <= kScheme.size()) return {};

@@ -97,6 +97,8 @@ struct HistoryQuery {
 };
 Result<HistoryQuery> decode_history(const QueryString &query, const DecodeLimits &limits = {});
 
+Result<meta::AuditFilter> decode_audit(const QueryString &query, const DecodeLimits &limits = {});
+
 // The token of "Authorization: Bearer TOKEN"; empty when there is none.
 std::string_view bearer_token(std::string_view authorization);
 

@@ -89,7 +89,8 @@ public:
     Result<std::optional<meta::User>> find_user(std::string_view) override { return unused(); }
     Result<std::shared_ptr<service::Session>> open_session(const service::OpenSession &) override { return unused(); }
     void close_session(const std::shared_ptr<service::Session> &) override {}
-    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view, sql::Context) override {
+    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view, sql::Context,
+                                                         std::shared_ptr<service::Session>) override {
         co_return unused();
     }
     net::Task<Result<std::unique_ptr<service::ResultStream>>> execute(std::shared_ptr<service::Session>,
@@ -234,6 +235,13 @@ public:
         route.candidates.push_back({node.name, 0.5, ""});
         co_return route;
     }
+    net::Task<Result<meta::AuditPage>> audit(const service::Principal &who, meta::AuditFilter filter) override {
+        audit_filter = filter;
+        if (who.role != "admin") co_return Status(Code::permission_denied, "the audit is for admins");
+        co_return audit_page;
+    }
+    meta::AuditFilter audit_filter;
+    meta::AuditPage audit_page;
     bool ready() const override { return is_ready; }
     std::string metrics_text() override { return "roost_up 1\n"; }
 
@@ -253,7 +261,7 @@ public:
 
     void connection_opened(std::string_view) override { ++connections; }
     void connection_closed(std::string_view) override { --connections; }
-    void auth_failed(std::string_view, std::string_view) override { ++auth_failures; }
+    void auth_failed(std::string_view, std::string_view, std::string_view) override { ++auth_failures; }
     bool draining() const override { return is_draining; }
 
     meta::Workspace workspace;

@@ -47,13 +47,12 @@ Result<service::Principal> HttpFront::authenticate(const net::HttpRequest &reque
     const std::string *authorization = net::find_header(request.headers, "Authorization");
     const std::string_view token = authorization ? bearer_token(*authorization) : std::string_view();
     if (token.empty()) {
-        if (authorization) service_.auth_failed("http", "");
+        if (authorization) service_.auth_failed("http", "", request.peer);
         return Status(Code::unauthenticated, "A token is needed: send Authorization: Bearer TOKEN.");
     }
     auto who = service_.authenticate_token(token);
     if (!who.ok() && who.status().code() == Code::unauthenticated) {
-        service_.auth_failed("http", "");
-        log_.warn("http_auth_failed", {{"peer", request.peer}});
+        service_.auth_failed("http", "", request.peer);
     }
     return who;
 }

@@ -268,4 +268,23 @@ std::string route_object(const service::RouteExplanation &route) {
     return object.take();
 }
 
+std::string audit_object(const meta::AuditRecord &record) {
+    const auto id = [](const Uuid &uuid) { return uuid.is_nil() ? std::string() : uuid.to_string(); };
+    JsonObject object;
+    object.number("id", record.sequence).raw("at", json_time(record.at_us)).text("event", record.event);
+    object.text("front", record.front).text_or_null("peer", record.peer);
+    object.text_or_null("user_id", id(record.user)).text_or_null("user_name", record.user_name);
+    object.text_or_null("workspace", record.workspace).text_or_null("session_id", id(record.session));
+    object.text_or_null("query_id", id(record.statement));
+    object.text_or_null("rule", record.rule).text_or_null("sqlstate", record.sqlstate);
+    if (record.position > 0) {
+        object.number("position", record.position);
+    } else {
+        object.null("position");
+    }
+    object.number("count", record.count).text_or_null("message", record.message).text_or_null("sql", record.sql);
+    object.text_or_null("shape", record.shape == 0 ? std::string() : std::to_string(record.shape));
+    return object.take();
+}
+
 }  // namespace roost::http

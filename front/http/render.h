@@ -53,4 +53,6 @@ std::string agent_object(const service::NodeInfo &node);
 std::string node_object(const service::NodeInfo &node);
 std::string route_object(const service::RouteExplanation &route);
 
+std::string audit_object(const meta::AuditRecord &record);
+
 }  // namespace roost::http

@@ -34,6 +34,7 @@ constexpr std::array kRoutes = {
     Entry{"GET", "api/workspaces/{}/catalogs/{}/schemas", Route::catalog_schemas},
     Entry{"GET", "api/workspaces/{}/catalogs/{}/schemas/{}/tables", Route::schema_tables},
     Entry{"GET", "api/catalogs", Route::all_catalogs},
+    Entry{"GET", "api/audit", Route::audit},
     Entry{"GET", "api/me", Route::me},
     Entry{"GET", "api/agents", Route::agents},
     Entry{"GET", "api/nodes", Route::nodes},

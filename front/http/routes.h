@@ -28,6 +28,7 @@ enum class Route : uint8_t {
     nodes,
     submit,
     history,
+    audit,
     explain_route,
     statement,
     statement_cancel,

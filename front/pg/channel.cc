@@ -158,4 +158,12 @@ void Channel::close() {
     watched_.notify();
 }
 
+std::string Channel::peer() const {
+    boost::system::error_code error;
+    const auto endpoint = socket_.remote_endpoint(error);
+    if (error) return {};
+    const std::string address = endpoint.address().to_string();
+    return (endpoint.address().is_v6() ? "[" + address + "]" : address) + ":" + std::to_string(endpoint.port());
+}
+
 }  // namespace roost::pg

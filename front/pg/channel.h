@@ -46,6 +46,8 @@ public:
     void interrupt();
     void close();
     bool gone() const { return gone_; }
+    // "address:port" of the client; empty when it is gone.
+    std::string peer() const;
     bool reading() const { return reading_; }
     bool writing() const { return writing_; }
     // Goes up with every piece read or written; the sweep tells a stalled client by it.

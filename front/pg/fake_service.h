@@ -96,7 +96,8 @@ public:
         sessions_open--;
         note("close_session");
     }
-    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context) override {
+    net::Task<Result<std::vector<sql::Statement>>> parse(std::string_view text, sql::Context,
+                                                         std::shared_ptr<service::Session>) override {
         co_return sql::parse(text);
     }
     net::Task<Result<std::unique_ptr<service::ResultStream>>> execute(std::shared_ptr<service::Session> session,
@@ -187,6 +188,13 @@ public:
                                                                std::string_view) override {
         co_return missing();
     }
+    net::Task<Result<meta::AuditPage>> audit(const service::Principal &who, meta::AuditFilter filter) override {
+        audit_filter = filter;
+        if (who.role != "admin") co_return Status(Code::permission_denied, "the audit is for admins");
+        co_return audit_page;
+    }
+    meta::AuditFilter audit_filter;
+    meta::AuditPage audit_page;
     bool ready() const override { return true; }
     std::string metrics_text() override { return ""; }
     Result<std::string> staging_path(const service::Principal &, const Uuid &, std::string_view) override {
@@ -198,7 +206,9 @@ public:
     void drop_staging(const Uuid &) override {}
     void connection_opened(std::string_view) override { connections++; }
     void connection_closed(std::string_view) override { connections--; }
-    void auth_failed(std::string_view, std::string_view name) override { note("auth_failed " + std::string(name)); }
+    void auth_failed(std::string_view, std::string_view name, std::string_view) override {
+        note("auth_failed " + std::string(name));
+    }
     bool draining() const override { return is_draining; }
 
 private:

@@ -190,13 +190,14 @@ net::Task<Result<service::Principal>> Login::authenticate(const std::string &use
         co_return service::Principal{(*found)->id, (*found)->name, (*found)->role};
     }
     if (!status.ok() && status.code() != Code::unauthenticated) co_return status;
-    shared_.service.auth_failed("pg", user);
+    shared_.service.auth_failed("pg", user, channel_.peer());
     co_return Status(Code::unauthenticated, "password authentication failed for user " + quoted(user));
 }
 
 Result<std::shared_ptr<service::Session>> Login::open_session(const Parameters &parameters,
                                                               const service::Principal &who) {
-    service::OpenSession request{.principal = who, .workspace = {}, .catalog = {}, .front = "pg", .client_name = {}};
+    service::OpenSession request{
+        .principal = who, .workspace = {}, .catalog = {}, .front = "pg", .client_name = {}, .peer = channel_.peer()};
     const std::string &database = parameters.database;
     if (!parameters.has_database) return shared_.service.open_session(request);
     // A database is a catalog, or a workspace (its default catalog).

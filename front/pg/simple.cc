@@ -6,7 +6,7 @@ namespace roost::pg {
 
 net::Task<Result<std::vector<sql::Statement>>> Connection::parse(std::string_view text) {
     const RunScope scope(*this);
-    auto statements = co_await shared_->service.parse(text, sql::Context::session);
+    auto statements = co_await shared_->service.parse(text, sql::Context::session, session_);
     if (running_.cancelled) co_return Status(Code::cancelled, "canceling statement due to user request");
     co_return statements;
 }
