@@ -4,6 +4,7 @@ import psycopg
 import pytest
 import requests
 
+import duck
 from pool import Pool, StatementFailed, wait_until
 
 
@@ -31,8 +32,6 @@ def test_refusals_are_told_and_kept(pool):
         diag = failed.value.diag
         assert (diag.message_detail, diag.statement_position) == ("rule: function:read_csv", "15")
         assert diag.message_hint
-        port = session.info.get_parameters().get("port"), session.pgconn.socket
-    assert port
     by_rule = {record["rule"]: record for record in records(pool, event="statement_refused")}
     http, pg = by_rule["function:getenv"], by_rule["function:read_csv"]
     assert (http["front"], pg["front"]) == ("http", "pg")
@@ -47,11 +46,16 @@ def test_refusals_are_told_and_kept(pool):
 
 
 def test_what_a_node_refuses_is_kept_with_its_statement(pool):
-    """A macro of the lake that the guard can't look into."""
-    pool.execute("CREATE OR REPLACE MACRO harmless() AS TABLE SELECT 1 AS a")
-    with pytest.raises(StatementFailed):
-        pool.execute("CREATE OR REPLACE VIEW forged AS FROM ducklake_set_commit_message('lake', 'a', 'b')")
-    assert records(pool, rule="function:ducklake_set_commit_message")
+    """A view that another client made, which the guard can't look into."""
+    lake = duck.attach_lake(pool.dir, read_only=False)
+    lake.execute("CREATE VIEW outside AS SELECT current_setting('temp_directory') AS a")
+    lake.close()
+    with pytest.raises(StatementFailed) as failed:
+        pool.execute("SELECT * FROM outside")
+    assert failed.value.statement["status"] == "failed"
+    kept = records(pool, rule="function:current_setting")[0]
+    assert kept["query_id"] == failed.value.statement["id"]
+    assert kept["sql"] == "SELECT * FROM outside"
 
 
 def test_failed_logins_are_kept(pool):

@@ -53,6 +53,7 @@ Result<service::Principal> HttpFront::authenticate(const net::HttpRequest &reque
     auto who = service_.authenticate_token(token);
     if (!who.ok() && who.status().code() == Code::unauthenticated) {
         service_.auth_failed("http", "", request.peer);
+        log_.warn("http_auth_failed", {{"peer", request.peer}});
     }
     return who;
 }
