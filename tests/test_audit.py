@@ -41,7 +41,7 @@ def test_refusals_are_told_and_kept(pool):
         assert record["peer"].startswith("127.0.0.1:")
         assert record["session_id"] and record["workspace"] == "main" and record["shape"]
         assert record["at"].startswith("20")
-    metrics = requests.get(pool.http + "/metrics", timeout=10).text
+    metrics = pool.request("GET", "/metrics").text
     assert 'roost_guard_refusals_total{rule="function:getenv"} 1' in metrics
 
 
