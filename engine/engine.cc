@@ -119,7 +119,7 @@ Result<bool> DuckdbEngine::settle_removal(const DeferredRemovals::Entry &entry) 
     if (found == parts_.catalogs.end()) return true;  // of a catalog that this node has no more to do with
     ROOST_ASSIGN_OR_RETURN(const auto instance, found->second->small());
     ROOST_ASSIGN_OR_RETURN(auto connection, instance->connect());
-    auto named = connection->raw().Query(names_file_sql(entry.catalog, entry.path));
+    auto named = connection->raw().Query(names_file_sql(instance->metadata_catalog(), entry.path));
     if (named->HasError()) return instance->error(named->GetErrorObject(), "");
     const bool is_named = named->GetValue(0, 0).GetValue<int64_t>() > 0;
     named.reset();

@@ -157,9 +157,7 @@ void Instance::set_up() {
     } else {
         run(connection, "SET GLOBAL allow_persistent_secrets = false");
     }
-    // Its metadata goes by a name that no view, of whoever made it, can say. The beginning is what the guard knows it
-    // by.
-    run(connection, attach_sql(options_.lake, {.metadata_catalog = "__ducklake_metadata_" + random_hex(12)}));
+    run(connection, attach_sql(options_.lake, {.metadata_catalog = metadata_catalog_}));
     raise_walls(connection, options_.internal);
     wall_->seal();
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "engine/deferred_removals.h"
@@ -50,6 +51,8 @@ public:
 
     const InstanceOptions &options() const { return options_; }
     FileWall &wall() { return *wall_; }
+    // What DuckLake's metadata is attached as: a name that no view can say, whoever made it.
+    const std::string &metadata_catalog() const { return metadata_catalog_; }
     duckdb::BufferManager &buffer_manager();
 
     // A connection with no transaction; from the pool when one is there.
@@ -92,6 +95,8 @@ private:
     const InstanceOptions options_;
     obs::Log &log_;
     std::string spill_dir_;
+    // The beginning is what the guard knows such catalogs by.
+    const std::string metadata_catalog_ = "__ducklake_metadata_" + random_hex(12);
     std::shared_ptr<FileWall> wall_;
     std::unique_ptr<duckdb::DuckDB> database_;
     std::atomic<bool> broken_{false};

@@ -49,9 +49,9 @@ std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement) 
            quote_literal(commit_mark(statement)) + ")";
 }
 
-std::string names_file_sql(std::string_view catalog, std::string_view path) {
+std::string names_file_sql(std::string_view metadata_catalog, std::string_view path) {
     const std::string name = quote_literal(path.substr(path.rfind('/') + 1));
-    const std::string metadata = quote_identifier("__ducklake_metadata_" + std::string(catalog));
+    const std::string metadata = quote_identifier(metadata_catalog);
     std::string tables;
     for (const char *table : {"ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion"}) {
         if (!tables.empty()) tables += " UNION ALL ";

@@ -36,8 +36,9 @@ std::string commit_mark(const Uuid &statement);
 std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement);
 
 // Counts the rows of the catalog that name the file at `path`, as data, as deletes, or as to be removed by DuckLake: a
-// statement for a connection that has the lake attached. Goes by the file's own name, which DuckLake makes unique.
-std::string names_file_sql(std::string_view catalog, std::string_view path);
+// statement for a connection that has the lake attached, its metadata as `metadata_catalog`. Goes by the file's own
+// name, which DuckLake makes unique.
+std::string names_file_sql(std::string_view metadata_catalog, std::string_view path);
 
 // The snapshot that `statement` made, or nothing if it made none. Fine beside an engine because roost links libsqlite3
 // dynamically: the engine's extension then uses the same one. (Two SQLite libraries in one process would drop each
