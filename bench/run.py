@@ -159,7 +159,7 @@ def guard_us():
     """What the guard takes of one point query, µs of CPU: the walk and the verdict alone, and with the parse before them
     (texts never seen before; those seen lately are not parsed again)."""
     done = subprocess.run([str(pathlib.Path(ROOST).parent / "sql_bench"), "--benchmark_filter=run_(check|front)/point_query_of_bench",
-                           "--benchmark_format=json", "--benchmark_min_time=0.2s"], capture_output=True, text=True, check=True)
+                           "--benchmark_format=json", "--benchmark_min_time=0.2"], capture_output=True, text=True, check=True)
     times = {entry["name"].split("/")[0]: entry["cpu_time"] / 1000 for entry in json.loads(done.stdout)["benchmarks"]}
     return times["run_check"], times["run_front"]
 
