@@ -327,6 +327,7 @@ std::string encode(const Completion &completion) {
     out.put<uint64_t>(completion.granted_bytes);
     out.put_bool(completion.ran_large);
     out.put_bool(completion.commit_in_doubt);
+    out.put_bool(completion.frozen);
     const NodeTimings &t = completion.timings;
     for (const int64_t us :
          {t.queued_us, t.plan_us, t.admission_us, t.execute_us, t.encode_us, t.blocked_us, t.commit_us}) {
@@ -350,6 +351,7 @@ Result<Completion> decode_completion(std::string_view bytes) {
     completion.granted_bytes = in.get<uint64_t>();
     completion.ran_large = in.get_bool();
     completion.commit_in_doubt = in.get_bool();
+    completion.frozen = in.get_bool();
     NodeTimings &t = completion.timings;
     for (int64_t *us :
          {&t.queued_us, &t.plan_us, &t.admission_us, &t.execute_us, &t.encode_us, &t.blocked_us, &t.commit_us}) {

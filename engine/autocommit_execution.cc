@@ -52,20 +52,34 @@ Result<PlanInfo> AutocommitExecution::plan() {
     if (spec_.internal) return PlanInfo{};
     auto pool = catalog();
     if (!pool.ok()) return fail(pool.status());
-    auto small = (*pool)->small();
-    if (!small.ok()) return fail(small.status());
-    ROOST_RETURN_IF_ERROR(fail(enter(std::move(small).value())));
+    ROOST_RETURN_IF_ERROR(fail(enter_small(**pool)));
     const PlanEstimate estimate = query_->estimate();
     scanned_rows_ = estimate.scanned_rows;
-    PlanInfo info{.fits_small = fits_small(estimate, (*pool)->options().small_bytes),
+    PlanInfo info{.fits_small = fits_small(estimate, (*pool)->small_lane_bytes()),
                   .estimated_bytes = static_cast<uint64_t>(estimate.held_bytes),
                   .header = header_of(*query_)};
     if (!info.fits_small) leave();
     return info;
 }
 
+// Tried by a frozen catalog first. What can't be bound there (the lake's past, a table made a moment ago) is tried by
+// the live one, whose word counts.
+Status AutocommitExecution::enter_small(InstancePool &pool) {
+    if (!spec_.writes && !spec_.internal) {
+        if (auto frozen = pool.frozen()) {
+            completion_.frozen = enter(std::move(frozen)).ok();
+            if (completion_.frozen) return Status();
+            leave();
+            ROOST_RETURN_IF_ERROR(cancellation_.reason());
+        }
+    }
+    ROOST_ASSIGN_OR_RETURN(auto small, pool.small());
+    return enter(std::move(small));
+}
+
 Status AutocommitExecution::enter_slot(const Grant &grant) {
     leave();
+    completion_.frozen = false;
     ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
     if (spec_.internal) {
         ROOST_ASSIGN_OR_RETURN(auto instance, pool->make_internal(grant.bytes));
@@ -90,8 +104,7 @@ Status AutocommitExecution::start(const Grant &grant) {
     if (grant.lane == Grant::Lane::small) {
         if (!query_) {
             ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
-            ROOST_ASSIGN_OR_RETURN(auto small, pool->small());
-            ROOST_RETURN_IF_ERROR(fail(enter(std::move(small))));
+            ROOST_RETURN_IF_ERROR(fail(enter_small(*pool)));
         }
     } else {
         ROOST_RETURN_IF_ERROR(fail(enter_slot(grant)));

@@ -97,6 +97,8 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                 .redactions = redactions,
                 .removals = parts_.removals.get(),
                 .keys = std::move(keys),
+                .frozen_dir = options.frozen_quiet_ms < 0 ? std::string() : options.dir + "/frozen/" + lake.catalog,
+                .frozen_quiet_ms = options.frozen_quiet_ms,
             },
             *parts_.log);
         // The first statement should not pay for it, and a lake that can't be opened should be known now.

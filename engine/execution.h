@@ -59,6 +59,7 @@ public:
 private:
     Status enter(std::shared_ptr<Instance> instance);
     void leave();
+    Status enter_small(InstancePool &pool);
     Status enter_slot(const Grant &grant);
     RunningQuery::Watch watch_of(const Grant &grant) const;
     Status commit();

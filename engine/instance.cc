@@ -144,21 +144,26 @@ void Instance::set_up() {
     database_ = std::make_unique<duckdb::DuckDB>(nullptr, &config);
 
     duckdb::Connection connection(*database_);
+    const bool frozen = !options_.frozen_path.empty();
     const std::string_view catalog_extension = options_.lake.on_postgres ? "postgres_scanner" : "sqlite_scanner";
     for (const auto name : {catalog_extension, std::string_view("ducklake")}) {
+        if (frozen && name == catalog_extension) continue;  // it needs neither the scanner nor the way to the catalog
         run(connection, "LOAD " + quote_literal(extension_path(options_.extension_dir, name)));
     }
     if (options_.keys) let_in(connection, options_.extension_dir, wall_, options_.keys);
-    if (options_.lake.on_postgres) bound_catalog_connections(connection, options_.catalog_connections_max);
+    if (options_.lake.on_postgres && !frozen) bound_catalog_connections(connection, options_.catalog_connections_max);
     run(connection, "SET GLOBAL ducklake_max_retry_count = 5");  // its sleeps can't be interrupted: 1 s in all
-    if (options_.lake.on_postgres) {
+    if (options_.lake.on_postgres && !frozen) {
         // The extension looks for a secret among the persistent ones and fails where those are off: there are none.
         run(connection, "SET GLOBAL secret_directory = " + quote_literal(spill_dir_ + "/secrets"));
     } else {
         run(connection, "SET GLOBAL allow_persistent_secrets = false");
     }
-    run(connection, attach_sql(options_.lake, {.metadata_catalog = metadata_catalog_}));
+    const AttachMode mode{.metadata_catalog = metadata_catalog_};
+    run(connection, frozen ? attach_frozen_sql(options_.lake.catalog, options_.frozen_path, mode)
+                           : attach_sql(options_.lake, mode));
     raise_walls(connection, options_.internal);
+    if (frozen) drop_history_functions(connection);
     wall_->seal();
 }
 

@@ -32,7 +32,8 @@ struct InstanceOptions {
     uint32_t threads = 1;
     uint64_t memory_bytes = 0;
     uint64_t spill_max_bytes = 0;
-    bool internal = false;  // may read the staging directory
+    bool internal = false;    // may read the staging directory
+    std::string frozen_path;  // not empty: reads by this frozen catalog of the lake, and can't write
     Redactions redactions;
     DeferredRemovals *removals = nullptr;  // told of files whose removal is put off
     std::shared_ptr<StoreKeys> keys;       // with lake.store

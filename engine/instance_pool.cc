@@ -14,7 +14,34 @@ constexpr uint64_t kIdleBytes = 16ull << 20;
 // hold 60 of the 100 that Postgres gives unless told.
 constexpr uint32_t kSmallConnections = 6, kPinnedConnections = 8, kSlotConnections = 2;
 
+// Half of the small lane must still hold a lake's schema and a point read.
+constexpr uint64_t kSharedLaneMinBytes = 48ull << 20;
+
 }  // namespace
+
+InstancePool::InstancePool(InstancePoolOptions options, obs::Log &log) : options_(std::move(options)), log_(log) {
+    if (options_.frozen_dir.empty() || options_.small_bytes < kSharedLaneMinBytes) return;
+    FrozenReadsOptions frozen;
+    frozen.instance = instance_options(1, options_.small_bytes / 2);
+    frozen.dir = options_.frozen_dir;
+    frozen.quiet_ms = options_.frozen_quiet_ms;
+    frozen.make_room = [this] { return share_small_lane(); };
+    frozen_ = std::make_unique<FrozenReads>(std::move(frozen), log_);
+}
+
+// From then on the small lane is two instances of half its size.
+Status InstancePool::share_small_lane() {
+    ROOST_ASSIGN_OR_RETURN(const auto instance, small());
+    ROOST_RETURN_IF_ERROR(instance->set_memory_limit(options_.small_bytes / 2));
+    MutexLock lock(mutex_);
+    small_lane_shared_ = true;
+    return Status();
+}
+
+uint64_t InstancePool::small_lane_bytes() const {
+    MutexLock lock(mutex_);
+    return small_lane_shared_ ? options_.small_bytes / 2 : options_.small_bytes;
+}
 
 InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes) const {
     return {
@@ -57,7 +84,7 @@ Result<std::shared_ptr<Instance>> InstancePool::shared(std::shared_ptr<Instance>
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::small() {
-    InstanceOptions options = instance_options(1, options_.small_bytes);
+    InstanceOptions options = instance_options(1, small_lane_bytes());
     options.catalog_connections_max = kSmallConnections;
     return shared(&InstancePool::small_, std::move(options));
 }

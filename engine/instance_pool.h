@@ -11,6 +11,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "engine/frozen_reads.h"
 #include "engine/instance.h"
 
 namespace roost {
@@ -26,15 +27,22 @@ struct InstancePoolOptions {
     Redactions redactions;
     DeferredRemovals *removals = nullptr;
     std::shared_ptr<StoreKeys> keys;  // with lake.store
+    std::string frozen_dir;           // for frozen catalogs; empty: none are used
+    int64_t frozen_quiet_ms = 2'000;
 };
 
 class InstancePool {
 public:
-    InstancePool(InstancePoolOptions options, obs::Log &log) : options_(std::move(options)), log_(log) {}
+    InstancePool(InstancePoolOptions options, obs::Log &log);
 
     const InstancePoolOptions &options() const { return options_; }
 
     Result<std::shared_ptr<Instance>> small() ROOST_EXCLUDES(mutex_);
+    // For a statement that only reads: an instance by a frozen catalog that is the lake's newest snapshot; null: there
+    // is none, small() will do. What such an instance can't bind may be fine in small().
+    std::shared_ptr<Instance> frozen() { return frozen_ ? frozen_->current() : nullptr; }
+    // The limit of the small instance now; a frozen one has as much.
+    uint64_t small_lane_bytes() const ROOST_EXCLUDES(mutex_);
     Result<std::shared_ptr<Instance>> pinned() ROOST_EXCLUDES(mutex_);
     // The slot's own instance with its limit set to `bytes`; the caller has it alone until give_back_slot.
     Result<std::shared_ptr<Instance>> take_slot(uint32_t slot, uint64_t bytes) ROOST_EXCLUDES(mutex_);
@@ -51,6 +59,7 @@ private:
     Result<std::shared_ptr<Instance>> shared(std::shared_ptr<Instance> InstancePool::*which, InstanceOptions options)
         ROOST_EXCLUDES(mutex_);
     void remember(const std::shared_ptr<Instance> &instance) ROOST_REQUIRES(mutex_);
+    Status share_small_lane() ROOST_EXCLUDES(mutex_);
 
     const InstancePoolOptions options_;
     obs::Log &log_;
@@ -60,6 +69,8 @@ private:
     std::set<uint32_t> seen_slots_ ROOST_GUARDED_BY(mutex_);  // that had an instance once
     std::map<uint32_t, std::shared_ptr<Instance>> idle_slots_ ROOST_GUARDED_BY(mutex_);
     std::vector<std::weak_ptr<Instance>> made_ ROOST_GUARDED_BY(mutex_);  // all that may still hold memory
+    bool small_lane_shared_ ROOST_GUARDED_BY(mutex_) = false;
+    std::unique_ptr<FrozenReads> frozen_;  // last: its thread uses the rest
 };
 
 }  // namespace roost

@@ -122,6 +122,7 @@ struct Completion {
     bool ran_large = false;  // did not fit the small lane; the gateway remembers it by shape
     // It failed in its COMMIT and not by a conflict: whether the catalog took it is for the catalog to say.
     bool commit_in_doubt = false;
+    bool frozen = false;  // read by a frozen catalog
     NodeTimings timings;
     std::string first_page;    // stored: JSON array of row objects, see ResultStore
     std::string profile_json;  // DuckDB's operator tree as JSON; empty when there is none

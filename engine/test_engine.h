@@ -129,7 +129,8 @@ public:
                 .small_bytes = kSmallBytes,
                 .pinned_bytes = kPinnedBytes,
                 .spill_max_bytes = 1ull << 30,
-                .removal_grace_ms = 0};
+                .removal_grace_ms = 0,
+                .frozen_quiet_ms = -1};
     }
     std::unique_ptr<Engine> open() {
         auto engine = Engine::open(options(), *log_);

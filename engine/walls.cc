@@ -136,16 +136,17 @@ public:
 
     template <size_t N>
     void drop(CatalogType type, const std::string_view (&names)[N], const char *schema = "main") {
-        for (const auto name : names) {
-            duckdb::DropInfo info;
-            info.type = type;
-            info.schema = schema;
-            info.name = std::string(name);
-            info.if_not_found = duckdb::OnEntryNotFound::RETURN_NULL;  // some come with extensions that are not loaded
-            info.allow_drop_internal = true;
-            info.cascade = true;
-            system_.DropEntry(context_, info);
-        }
+        for (const auto name : names) drop_one(type, name, schema);
+    }
+    void drop_one(CatalogType type, std::string_view name, const char *schema) {
+        duckdb::DropInfo info;
+        info.type = type;
+        info.schema = schema;
+        info.name = std::string(name);
+        info.if_not_found = duckdb::OnEntryNotFound::RETURN_NULL;  // some come with extensions that are not loaded
+        info.allow_drop_internal = true;
+        info.cascade = true;
+        system_.DropEntry(context_, info);
     }
 
     void reserve(std::string_view name) {
@@ -243,6 +244,19 @@ void lock_configuration(duckdb::DatabaseInstance &database) {
 }
 
 }  // namespace
+
+void drop_history_functions(duckdb::Connection &connection) {
+    auto &context = *connection.context;
+    context.RunFunctionInTransaction([&] {
+        auto &system = duckdb::Catalog::GetSystemCatalog(context);
+        std::vector<std::pair<CatalogType, std::string>> found;  // a scan of functions lists macros too
+        system.GetSchema(context, "main")
+            .Scan(context, CatalogType::TABLE_FUNCTION_ENTRY, [&found](duckdb::CatalogEntry &entry) {
+                if (duckdb::StringUtil::StartsWith(entry.name, "ducklake_")) found.emplace_back(entry.type, entry.name);
+            });
+        for (const auto &[type, name] : found) Pruner(context).drop_one(type, name, "main");
+    });
+}
 
 void raise_walls(duckdb::Connection &connection, bool internal) {
     auto &context = *connection.context;

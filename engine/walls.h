@@ -13,4 +13,8 @@ namespace roost {
 // `internal` the readers of uploaded files stay. Throws DuckDB's exceptions.
 void raise_walls(duckdb::Connection &connection, bool internal);
 
+// For an instance by a frozen catalog, which knows one snapshot: takes away what tells of others (ducklake_snapshots,
+// ducklake_table_changes …), by whatever name a view or a macro calls it. Throws DuckDB's exceptions.
+void drop_history_functions(duckdb::Connection &connection);
+
 }  // namespace roost

@@ -42,6 +42,13 @@ std::string attach_sql(const LakeLocation &lake, const AttachMode &mode) {
            quote_literal(lake.data_path) + options + ", CREATE_IF_NOT_EXISTS " + (mode.create ? "true" : "false") + ")";
 }
 
+std::string attach_frozen_sql(std::string_view catalog, std::string_view path, const AttachMode &mode) {
+    std::string options = "READ_ONLY";
+    if (!mode.metadata_catalog.empty()) options += ", METADATA_CATALOG " + quote_literal(mode.metadata_catalog);
+    return "ATTACH " + quote_literal("ducklake:" + std::string(path)) + " AS " + quote_identifier(catalog) + " (" +
+           options + ")";
+}
+
 std::string commit_mark(const Uuid &statement) { return std::string(kMarkPrefix) + statement.to_string(); }
 
 std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement) {

@@ -30,6 +30,9 @@ struct AttachMode {
 // ATTACH of the lake under its catalog name.
 std::string attach_sql(const LakeLocation &lake, const AttachMode &mode);
 
+// ATTACH, for reading only, of the frozen catalog at `path` (lake/frozen_catalog.h) under a lake's name.
+std::string attach_frozen_sql(std::string_view catalog, std::string_view path, const AttachMode &mode);
+
 // What a commit of this statement says in ducklake_snapshot_changes.commit_extra_info.
 std::string commit_mark(const Uuid &statement);
 // CALL that sets author, message and mark of the open transaction's commit.

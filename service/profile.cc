@@ -146,6 +146,7 @@ std::string profile_json(const ProfileFacts &facts) {
         put(out, "rows", static_cast<int64_t>(facts.completion->rows));
         put(out, "result_bytes", static_cast<int64_t>(facts.completion->result_bytes));
         out += std::string(",\"lane\":\"") + (facts.completion->ran_large ? "slot" : "small") + "\"";
+        out += std::string(",\"catalog\":\"") + (facts.completion->frozen ? "frozen" : "live") + "\"";
         if (!facts.completion->profile_json.empty()) out += ",\"operators\":" + facts.completion->profile_json;
     }
     out += '}';
