@@ -592,8 +592,9 @@ void NodeAgent::fail(const TaskPtr &task, Status status) {
 bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
     const bool out_of_memory = status.code() == Code::resource_exhausted && status.sqlstate() == "53200";
     // A commit that failed may have been taken all the same.
-    if (!out_of_memory || status.name() == kCommitFailed || task->holds_slot || task->spec.transaction != TransactionAction::autocommit ||
-        task->spec.work != Work::execute || !cancel_reason(task).ok() || !task->out.restart()) {
+    if (!out_of_memory || status.name() == kCommitFailed || task->holds_slot ||
+        task->spec.transaction != TransactionAction::autocommit || task->spec.work != Work::execute ||
+        !cancel_reason(task).ok() || !task->out.restart()) {
         return false;
     }
     (void)task->execution->finish(status);  // rolls back; what it says of the first attempt is of no use to anybody
