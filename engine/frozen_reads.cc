@@ -17,12 +17,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCheckWithin{200};
 constexpr milliseconds kRefreshWithin{10'000};
 constexpr milliseconds kWriteWithin{120'000};
-// Fewer reads than these do not pay for a copy.
-constexpr uint64_t kReadsMin = 3;
+// A copy costs as much as it saves some twenty reads.
+constexpr uint64_t kReadsMin = 20;
 // Writing copies takes at most this share of the time.
 constexpr int kRestForWork = 10;
 // The mirror is the node's own memory, not a statement's: some 200,000 files.
-constexpr size_t kMirrorMaxBytes = 64u << 20;
+constexpr size_t kMirrorMaxBytes = 32u << 20;
 
 }  // namespace
 
