@@ -36,9 +36,8 @@ Status AutocommitExecution::enter(std::shared_ptr<Instance> instance) {
 
 void AutocommitExecution::leave() {
     cancellation_.watch(nullptr);
-    if (query_) query_->close();
+    query_.reset();  // before its connection, which may end here
     if (connection_) instance_->give_back(std::move(connection_));
-    query_.reset();
     if (slot_ && instance_) {
         if (const auto pool = catalog(); pool.ok()) (*pool)->give_back_slot(*slot_, std::move(instance_));
     }

@@ -201,6 +201,12 @@ std::string redact(std::string text, const Redactions &redactions) {
 
 Status status_of(const duckdb::ErrorData &error, std::string_view sql, const Redactions &redactions) {
     const std::string whole = redact(error.Message(), redactions);
+    if (is_stale_catalog(error)) {
+        return Status(Code::conflict, "could not serialize access: the lake's catalog was reorganised meanwhile")
+            .with_name("catalog_reorganised")
+            .with_hint("run the transaction again")
+            .with_retryable(true);
+    }
     if (is_conflict(error.Type(), whole)) {
         return Status(Code::conflict, "could not serialize access: another writer changed the lake at the same time")
             .with_hint("run the transaction again")
@@ -224,6 +230,11 @@ Status status_of(const duckdb::ErrorData &error, std::string_view sql, const Red
 
 Status status_of(const std::exception &error, std::string_view sql, const Redactions &redactions) {
     return status_of(duckdb::ErrorData(error), sql, redactions);
+}
+
+bool is_stale_catalog(const duckdb::ErrorData &error) {
+    const std::string_view text = error.RawMessage();
+    return has(text, "ducklake_inlined_data_");  // nobody else can name one
 }
 
 bool breaks_instance(const duckdb::ErrorData &error) {

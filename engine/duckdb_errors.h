@@ -31,4 +31,8 @@ Status status_of(const std::exception &error, std::string_view sql, const Redact
 // The instance can't be trusted after this error: it must be replaced.
 bool breaks_instance(const duckdb::ErrorData &error);
 
+// DuckLake remembers in which tables of the catalog small writes are kept, and does not notice when another client's
+// flush has dropped one (DuckLake 1.5.5; docs/mirror.md). An instance made anew knows.
+bool is_stale_catalog(const duckdb::ErrorData &error);
+
 }  // namespace roost

@@ -303,22 +303,27 @@ void RunningQuery::end() {
 void RunningQuery::close() {
     result_.reset();
     pending_.reset();
-    if (!active_) return;
-    active_ = false;
-    try {
-        connection_.context().Interrupt();  // its other threads stop sooner
-        connection_.context().CancelTransaction();
-    } catch (const std::exception &) {
-        // The transaction is rolled back next, which reports what is wrong with it.
-        connection_.spoil();
+    if (active_) {
+        active_ = false;
+        try {
+            connection_.context().Interrupt();  // its other threads stop sooner
+            connection_.context().CancelTransaction();
+        } catch (const std::exception &) {
+            // The transaction is rolled back next, which reports what is wrong with it.
+            connection_.spoil();
+        }
     }
+    drop_plan();
+}
+
+// What operators hold of a run goes with the plan, and looks at the connection as it goes.
+void RunningQuery::drop_plan() {
+    if (data_) data_->physical_plan.reset();
 }
 
 void RunningQuery::abandon() {
+    close();
     abandoned_ = true;
-    active_ = false;
-    result_.reset();
-    pending_.reset();
 }
 
 }  // namespace roost

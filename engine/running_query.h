@@ -65,7 +65,7 @@ public:
     bool active() const { return active_; }
     // Ends it before its end; fine at any time.
     void close();
-    // The transaction ended below it: next() fails from now on, the connection is not touched any more.
+    // The transaction ends below it: closed, next() fails from now on, the connection is not touched any more.
     void abandon();
     // Most that the instance's buffer manager held while this ran, bytes. Others in the same instance count too.
     uint64_t peak_bytes() const { return peak_bytes_; }
@@ -79,6 +79,7 @@ private:
     void wait_for_chunk(duckdb::StreamQueryResult &stream);
     Status failed(const duckdb::ErrorData &error);
     void end();
+    void drop_plan();
     void sample_memory() { peak_bytes_ = std::max(peak_bytes_, instance_.used_bytes()); }
 
     Instance &instance_;

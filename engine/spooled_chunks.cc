@@ -13,8 +13,8 @@ Status SpooledChunks::take_off(const Cancellation &wish) {
         Status failure = append_rest(*kept, wish);
         kept_ = std::move(kept);
         kept_->InitializeScan(scan_, duckdb::ColumnDataScanProperties::DISALLOW_ZERO_COPY);
+        if (!failure.ok() || !query_.active()) query_.close();
         if (!failure.ok()) {
-            query_.close();
             end_error_ = std::move(failure);
         }
     } catch (const std::exception &error) {

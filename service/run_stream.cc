@@ -1,5 +1,7 @@
 #include "service/run_stream.h"
 
+#include <algorithm>
+
 namespace roost::service {
 
 using net::FrameType;
@@ -266,10 +268,10 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
     }
 }
 
-// A statement of its own that lost a race for the catalog has changed nothing: it is run again, unseen.
+// A statement of its own that lost a race for the catalog has changed nothing, and a read that met a reorganised
+// catalog has shown nothing: it is run again, unseen.
 bool RunStream::may_try_again(const net::Frame &frame) const {
-    const bool has_grid = header_ && header_->has_grid;
-    return frame.type == FrameType::end && spec_.writes && is_autocommit() && !has_grid && cancel_reason_.ok() &&
+    return frame.type == FrameType::end && is_autocommit() && rows_given_ == 0 && cancel_reason_.ok() &&
            conflicts_ < core_.limits.conflict_retries_max && !core_.draining &&
            (spec_.timeout_ms == 0 || age_us() < spec_.timeout_ms * 1000);
 }
@@ -405,8 +407,16 @@ net::Task<Result<std::optional<RowsFrame>>> RunStream::next() {
     }
     auto frame = co_await next_frame();
     if (committed_unheard_) co_return std::optional<RowsFrame>();
-    // Run again after a conflict: its header comes again, and says the same.
-    while (frame.ok() && frame->type == FrameType::header && conflicts_ > 0 && !header_given_) {
+    // Run again after a conflict: its header comes again, and must say the same.
+    while (frame.ok() && frame->type == FrameType::header && conflicts_ > 0) {
+        const auto again = cluster::decode_header(frame->payload);
+        const auto same = [](const Column &a, const Column &b) { return a.name == b.name && a.type == b.type; };
+        if (!again.ok() || !std::ranges::equal(again->columns, header_->columns, same)) {
+            Status changed(Code::conflict,
+                           "could not serialize access: the statement's columns were changed meanwhile");
+            settle(changed);
+            co_return changed;
+        }
         frame = co_await next_frame();
         if (committed_unheard_) co_return std::optional<RowsFrame>();
     }
