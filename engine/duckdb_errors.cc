@@ -113,6 +113,8 @@ bool is_conflict(ExceptionType type, std::string_view text) {
     if (has(text, "Transaction conflict") || has(text, "write-write conflict") || has(text, "Conflict on")) return true;
     if (has(text, "could not serialize access")) return true;
     const bool commit = has(text, "Failed to commit") || has(text, "Failed to flush changes");
+    // Two commits of one instance met in DuckLake's own connections: this one is rolled back.
+    if (commit && has(text, "cannot start a transaction within a transaction")) return true;
     if (commit && (has(text, "conflict") || has(text, "duplicate key value") || has(text, "concurrent") ||
                    has(text, "UNIQUE constraint failed") || has(text, "PRIMARY KEY"))) {
         return true;
@@ -127,6 +129,8 @@ struct Kind {
 
 Kind kind_of(const duckdb::ErrorData &error, std::string_view text) {
     const ExceptionType type = error.Type();
+    // DuckLake wraps what its own statements meet.
+    if (has(text, "Out of Memory Error")) return {Code::resource_exhausted, "53200"};
     switch (type) {
         case ExceptionType::PARSER:
         case ExceptionType::SYNTAX:

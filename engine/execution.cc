@@ -40,7 +40,7 @@ Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid 
         auto marked = connection.raw().Query(commit_message_sql(instance.options().lake, statement));
         if (marked->HasError()) return instance.error(marked->GetErrorObject(), "");
         const FileWall::DeferRemovals keep_files(instance.wall());
-        connection.commit();
+        connection.commit(instance.commit_gate());
         completion.timings.commit_us = watch.elapsed_us();
         return Status();
     } catch (const std::exception &error) {

@@ -16,7 +16,7 @@ protected:
     FrozenReadsTest() {
         EngineOptions options = lake.options();
         options.dir = lake.dir() + "/frozen-node";
-        options.small_bytes = 96ull << 20;
+        options.small_bytes = 192ull << 20;
         options.frozen_quiet_ms = 0;
         std::filesystem::create_directories(options.dir);
         engine = std::move(Engine::open(options, lake.log()).value());

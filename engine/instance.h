@@ -52,7 +52,8 @@ public:
 
     const InstanceOptions &options() const { return options_; }
     FileWall &wall() { return *wall_; }
-    // What DuckLake's metadata is attached as: a name that no view can say, whoever made it.
+    CommitGate &commit_gate() { return commit_gate_; }
+    // The name under which this instance has the lake's metadata attached.
     const std::string &metadata_catalog() const { return metadata_catalog_; }
     duckdb::BufferManager &buffer_manager();
 
@@ -102,6 +103,7 @@ private:
     std::unique_ptr<duckdb::DuckDB> database_;
     std::atomic<bool> broken_{false};
     std::atomic<uint32_t> failed_commits_{0};
+    CommitGate commit_gate_;
     // Held over the load, on purpose: whoever waits for it finds the schema loaded.
     Mutex schema_mutex_;
     std::atomic<uint64_t> loaded_schema_{UINT64_MAX};  // DuckLake's schema version

@@ -15,7 +15,7 @@ constexpr uint64_t kIdleBytes = 16ull << 20;
 constexpr uint32_t kSmallConnections = 6, kPinnedConnections = 8, kSlotConnections = 2;
 
 // Half of the small lane must still hold a lake's schema and a point read.
-constexpr uint64_t kSharedLaneMinBytes = 48ull << 20;
+constexpr uint64_t kSharedLaneMinBytes = 128ull << 20;
 
 }  // namespace
 

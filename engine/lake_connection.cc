@@ -78,7 +78,7 @@ void LakeConnection::begin(bool read_only) {
     if (read_only) transaction.SetReadOnly();
 }
 
-void LakeConnection::commit() {
+void LakeConnection::commit(CommitGate &gate) {
     context().CancelTransaction();  // ends an open stream, whatever its name says
     auto &transaction = context().transaction;
     if (duckdb::ValidChecker::IsInvalidated(transaction.ActiveTransaction())) {
@@ -86,9 +86,17 @@ void LakeConnection::commit() {
         throw duckdb::TransactionException("current transaction is aborted");
     }
     FailedCommit failed(context(), catalog_);
+    std::shared_lock committing(gate.commits, std::defer_lock);
+    {
+        const std::scoped_lock turn(gate.turn);
+        committing.lock();
+    }
     try {
         transaction.Commit();
     } catch (...) {
+        committing.unlock();
+        const std::scoped_lock turn(gate.turn);
+        const std::unique_lock alone(gate.commits);
         left_behind_ = !failed.let_go();
         throw;
     }

@@ -4,13 +4,22 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 
 #include "duckdb/main/connection.hpp"
 #include "engine/statement.h"
 
 namespace roost {
+
+// Of an instance: many commit at once, and who cleans up after a commit that failed does so alone. Whoever waits to be
+// alone is not passed by those that come after.
+struct CommitGate {
+    std::mutex turn;  // held while `commits` is waited for
+    std::shared_mutex commits;
+};
 
 class LakeConnection {
 public:
@@ -33,8 +42,9 @@ public:
     void bind(const StatementSettings &settings, bool names_objects, const std::function<void()> &work);
 
     void begin(bool read_only);
-    // The transaction is over when this returns or throws.
-    void commit();
+    // The transaction is over when this returns or throws. `gate`: of the instance; cleaning up after a failed commit
+    // must not meet DuckLake's connections in the midst of others.
+    void commit(CommitGate &gate);
     // A commit has failed, and the engine holds on to its transaction for ever.
     bool left_behind() const { return left_behind_; }
     void rollback() noexcept;
