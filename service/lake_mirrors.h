@@ -32,8 +32,6 @@ public:
     // The lake as it is now: a commit that the caller has seen is in it. Errors: not_found (no such catalog),
     // unavailable, timeout, io_error (a catalog that can't be read).
     net::Task<Result<std::shared_ptr<const LakeState>>> refresh(std::string catalog, int64_t wait_ms);
-    // As it was last seen; null before that. No waiting.
-    std::shared_ptr<const LakeState> current(const std::string &catalog) const;
 
 private:
     void report(const std::string &catalog, const LakeMirror &mirror, const LakeState &state);
