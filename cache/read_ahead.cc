@@ -1,0 +1,100 @@
+#include "cache/read_ahead.h"
+
+#include <algorithm>
+
+namespace roost::cache {
+namespace {
+
+constexpr uint64_t kFirstWindowBytes = 1 << 20;
+
+}  // namespace
+
+void ReadAhead::expect(std::vector<ByteRange> ranges) {
+    std::erase_if(ranges, [this](const ByteRange &range) {
+        return range.length == 0 || range.offset >= file_bytes_ || range.length > file_bytes_ - range.offset;
+    });
+    expected_ = std::move(ranges);
+    expected_done_ = expected_read_ = 0;
+}
+
+std::vector<ByteRange> ReadAhead::after(uint64_t offset, uint64_t length) {
+    if (window_max_bytes_ == 0 || length == 0) return {};
+    if (!expected_.empty()) return after_expected(offset, length);
+    if (layout_ && !layout_->row_groups.empty()) return after_chunk(offset);
+    return after_sequential(offset, length);
+}
+
+std::vector<ByteRange> ReadAhead::after_expected(uint64_t offset, uint64_t length) {
+    for (size_t i = expected_read_; i < expected_.size(); ++i) {
+        if (offset < expected_[i].end() && expected_[i].offset < offset + length) expected_read_ = i + 1;
+    }
+    expected_done_ = std::max(expected_done_, expected_read_);
+    uint64_t window = 0;
+    for (size_t i = expected_read_; i < expected_done_; ++i) window += expected_[i].length;
+    std::vector<ByteRange> ranges;
+    while (expected_done_ < expected_.size() && window + expected_[expected_done_].length <= window_max_bytes_) {
+        window += expected_[expected_done_].length;
+        ranges.push_back(expected_[expected_done_++]);
+    }
+    return ranges;
+}
+
+std::optional<ReadAhead::Chunk> ReadAhead::chunk_at(uint64_t offset) const {
+    for (size_t i = row_group_.value_or(0), seen = 0; seen < layout_->row_groups.size(); ++seen) {
+        const auto &chunks = layout_->row_groups[i];
+        for (size_t column = 0; column < chunks.size(); ++column) {
+            if (offset >= chunks[column].offset && offset < chunks[column].end()) return Chunk{i, column};
+        }
+        i = i + 1 == layout_->row_groups.size() ? 0 : i + 1;
+    }
+    return std::nullopt;
+}
+
+std::vector<ByteRange> ReadAhead::after_chunk(uint64_t offset) {
+    const auto chunk = chunk_at(offset);
+    if (!chunk) return {};
+    if (columns_.size() <= chunk->column) columns_.resize(chunk->column + 1);
+    columns_[chunk->column] = true;
+    if (!row_group_ || chunk->row_group != *row_group_) {
+        in_order_ = row_group_ && chunk->row_group == *row_group_ + 1 ? in_order_ + 1 : 0;
+        row_group_ = chunk->row_group;
+        if (in_order_ == 0) named_row_group_ = chunk->row_group;
+    }
+    std::vector<ByteRange> ranges;
+    if (in_order_ == 0) return ranges;
+    uint64_t window = 0;
+    named_row_group_ = std::max(named_row_group_, *row_group_);
+    for (size_t i = *row_group_ + 1; i < layout_->row_groups.size() && window < window_max_bytes_; ++i) {
+        const auto &chunks = layout_->row_groups[i];
+        for (size_t column = 0; column < std::min(columns_.size(), chunks.size()); ++column) {
+            if (!columns_[column]) continue;
+            window += chunks[column].length;
+            if (window > window_max_bytes_) break;
+            if (i > named_row_group_) ranges.push_back(chunks[column]);
+        }
+        if (window <= window_max_bytes_) named_row_group_ = std::max(named_row_group_, i);
+    }
+    return ranges;
+}
+
+std::vector<ByteRange> ReadAhead::after_sequential(uint64_t offset, uint64_t length) {
+    const bool follows = offset == next_offset_ && offset > 0;
+    next_offset_ = offset + length;
+    if (!follows) {
+        follows_ = 0;
+        window_bytes_ = 0;
+        named_to_ = next_offset_;
+        return {};
+    }
+    if (++follows_ < 2) return {};
+    window_bytes_ = std::min(window_max_bytes_, std::max(kFirstWindowBytes, 2 * window_bytes_));
+    named_to_ = std::max(named_to_, next_offset_);
+    const uint64_t to = std::min(file_bytes_, next_offset_ + window_bytes_);
+    // Not a sliver at each read: when half of the window is used up.
+    if (to <= named_to_ || (named_to_ - next_offset_ > window_bytes_ / 2 && to < file_bytes_)) return {};
+    const ByteRange range{named_to_, to - named_to_};
+    named_to_ = to;
+    return {range};
+}
+
+}  // namespace roost::cache

@@ -1,0 +1,64 @@
+// A few threads for what nobody should wait for in turn: parts of a large read, reading ahead, hedges. Thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace roost::cache {
+
+class Workers {
+public:
+    Workers(size_t threads, size_t waiting_max) : waiting_max_(waiting_max) {
+        for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    }
+    // Finishes what has begun and what waits; tasks look at a wish to stop of their own.
+    ~Workers() {
+        {
+            MutexLock lock(mutex_);
+            stopping_ = true;
+        }
+        changed_.notify_all();
+        for (std::thread &thread : threads_) thread.join();
+    }
+    Workers(const Workers &) = delete;
+    Workers &operator=(const Workers &) = delete;
+
+    // False, and the task is gone: too many wait, there are no threads, or it is the end.
+    bool post(std::function<void()> task) {
+        {
+            MutexLock lock(mutex_);
+            if (stopping_ || threads_.empty() || waiting_.size() >= waiting_max_) return false;
+            waiting_.push_back(std::move(task));
+        }
+        changed_.notify_one();
+        return true;
+    }
+
+private:
+    void run() {
+        while (true) {
+            std::function<void()> task;
+            {
+                MutexLock lock(mutex_);
+                while (waiting_.empty() && !stopping_) changed_.wait(mutex_);
+                if (waiting_.empty()) return;
+                task = std::move(waiting_.front());
+                waiting_.pop_front();
+            }
+            task();
+        }
+    }
+
+    const size_t waiting_max_;
+    Mutex mutex_;
+    CondVar changed_;
+    std::deque<std::function<void()>> waiting_ ROOST_GUARDED_BY(mutex_);
+    bool stopping_ ROOST_GUARDED_BY(mutex_) = false;
+    std::vector<std::thread> threads_;  // last: they use what is above
+};
+
+}  // namespace roost::cache
