@@ -35,7 +35,7 @@ struct BlockStore::File {
     uint64_t warm_bytes = 0;
     uint32_t warm_blocks = 0;
     bool pinned = false;
-    bool logged = false;  // the directory knows it, or is about to
+    bool logged = false;    // the directory knows it, or is about to
     uint64_t sequence = 0;  // of its latest record
 
     uint64_t block_key(uint32_t block) const {

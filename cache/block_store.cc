@@ -113,7 +113,8 @@ Status BlockStore::read(const Lease &lease, uint32_t offset, size_t length, char
         const bool whole = at == start && grain_end <= end;
         if (!whole) scratch.resize(grain_end - start);
         char *target = whole ? buffer + (at - offset) : scratch.data();
-        Status status = volume->data(lease.slot_).read_at(volume->offset(lease.slot_) + start, target, grain_end - start);
+        Status status =
+            volume->data(lease.slot_).read_at(volume->offset(lease.slot_) + start, target, grain_end - start);
         if (status.ok() && checksum({target, grain_end - start}) != entry.sums[grain]) {
             status = Status(Code::data_loss, "a cached block is damaged");
         }

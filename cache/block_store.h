@@ -2,8 +2,8 @@
 // trusted. Owned by SegmentCache, used from all its threads. Thread-safe; one mutex over the bookkeeping, never held
 // over I/O.
 //
-// A fault of the disk is no fault of a read: every answer is "here it is, checked" or "I don't have it". What went wrong
-// is in state() and the log, once for each change.
+// A fault of the disk is no fault of a read: every answer is "here it is, checked" or "I don't have it". What went
+// wrong is in state() and the log, once for each change.
 #pragma once
 
 #include <cstdint>

@@ -19,12 +19,13 @@ std::string stripe_name(size_t stripe) { return "blocks." + std::to_string(strip
 
 }  // namespace
 
-Result<std::unique_ptr<BlockStore>> BlockStore::open(std::unique_ptr<Disk> disk, BlockStoreOptions options, Clock &clock,
-                                                     obs::Log &log) {
+Result<std::unique_ptr<BlockStore>> BlockStore::open(std::unique_ptr<Disk> disk, BlockStoreOptions options,
+                                                     Clock &clock, obs::Log &log) {
     if (!std::has_single_bit(options.block_bytes) || options.block_bytes < 4096 || options.block_bytes > (64U << 20)) {
         return Status(Code::invalid_argument, "a cache block is a power of two from 4 KiB to 64 MiB");
     }
-    if (options.blocks_max == 0) options.blocks_max = std::max<uint64_t>(1024, 4 * (options.max_bytes / options.block_bytes));
+    if (options.blocks_max == 0)
+        options.blocks_max = std::max<uint64_t>(1024, 4 * (options.max_bytes / options.block_bytes));
     options.blocks_max = std::min<uint64_t>(options.blocks_max, kNoSlot - 1);
     std::unique_ptr<BlockStore> store(new BlockStore(std::move(disk), options, clock, log));
     if (const Status status = store->mount(); !status.ok()) {

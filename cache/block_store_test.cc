@@ -30,7 +30,8 @@ struct BlockStoreTest : ::testing::Test {
     bool put(const FileKey &key, uint32_t block, const std::string &tag = "t") {
         const uint64_t at = uint64_t{block} * kBlock;
         return store->put(store->file(key, tag), block,
-                          bytes_of(key.path, key.version, at, std::min<uint64_t>(kBlock, key.size_bytes - at)), BlockKind::data);
+                          bytes_of(key.path, key.version, at, std::min<uint64_t>(kBlock, key.size_bytes - at)),
+                          BlockKind::data);
     }
     // 1: the right bytes, 0: not here, -1: wrong bytes.
     int look(const FileKey &key, uint32_t block, uint32_t offset = 0, size_t length = 0) {

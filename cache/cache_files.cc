@@ -62,7 +62,8 @@ std::optional<DirectoryIdentity> decode_identity(std::string_view text) {
     const auto parsed = Uuid::parse(*id);
     if (!parsed || parsed->is_nil()) return std::nullopt;
     identity.identity = *parsed;
-    if (!read_number(*generation, identity.generation) || !read_number(*block, identity.block_bytes)) return std::nullopt;
+    if (!read_number(*generation, identity.generation) || !read_number(*block, identity.block_bytes))
+        return std::nullopt;
     return identity;
 }
 
@@ -134,7 +135,8 @@ void for_each_file(std::string_view log, uint64_t seed, const std::function<void
         Reader head(log.substr(0, kFileHeadBytes));
         const auto magic = head.get<uint32_t>(), length = head.get<uint32_t>();
         const auto sum = head.get<uint64_t>();
-        const bool whole = magic == kFileMagic && length <= 4 * kNameMaxBytes && length <= log.size() - kFileHeadBytes &&
+        const bool whole = magic == kFileMagic && length <= 4 * kNameMaxBytes &&
+                           length <= log.size() - kFileHeadBytes &&
                            sum == XXH3_64bits_withSeed(log.data() + kFileHeadBytes, length, seed);
         if (!whole) {
             log.remove_prefix(kLogStep);

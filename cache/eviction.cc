@@ -82,7 +82,8 @@ uint64_t mixed(uint64_t x) {
 class Sketch {
 public:
     explicit Sketch(uint64_t blocks)
-        : counters_(std::bit_ceil(std::max<uint64_t>(blocks, 64) * 4)), halve_after_(10 * std::max<uint64_t>(blocks, 64)) {}
+        : counters_(std::bit_ceil(std::max<uint64_t>(blocks, 64) * 4)),
+          halve_after_(10 * std::max<uint64_t>(blocks, 64)) {}
 
     void add(uint64_t key) {
         const uint8_t now = count(key);
@@ -117,7 +118,10 @@ private:
 class TinyLfu final : public EvictionPolicy {
 public:
     TinyLfu(uint64_t capacity_bytes, uint64_t blocks)
-        : window_bytes_(capacity_bytes / 10), main_bytes_(capacity_bytes - window_bytes_), lists_(blocks), sketch_(blocks) {}
+        : window_bytes_(capacity_bytes / 10),
+          main_bytes_(capacity_bytes - window_bytes_),
+          lists_(blocks),
+          sketch_(blocks) {}
 
     void insert(uint32_t slot, uint64_t key, uint32_t bytes, BlockKind kind) override {
         sketch_.add(key);
@@ -191,7 +195,8 @@ private:
 // Yang, Zhang, Qiu, Yue, Rashmi: FIFO queues are all you need for cache eviction, 2023.
 class S3Fifo final : public EvictionPolicy {
 public:
-    S3Fifo(uint64_t capacity_bytes, uint64_t blocks) : small_bytes_(capacity_bytes / 10), ghosts_max_(blocks), lists_(blocks) {}
+    S3Fifo(uint64_t capacity_bytes, uint64_t blocks)
+        : small_bytes_(capacity_bytes / 10), ghosts_max_(blocks), lists_(blocks) {}
 
     void insert(uint32_t slot, uint64_t key, uint32_t bytes, BlockKind kind) override {
         lists_.add(ghosts_.contains(key) ? kMain : kWindow, slot, key, bytes, kind);
@@ -250,7 +255,9 @@ public:
     void insert(uint32_t slot, uint64_t key, uint32_t bytes, BlockKind kind) override {
         lists_.add(kMain, slot, key, bytes, kind);
     }
-    void restore(uint32_t slot, uint64_t key, uint32_t bytes, BlockKind kind) override { insert(slot, key, bytes, kind); }
+    void restore(uint32_t slot, uint64_t key, uint32_t bytes, BlockKind kind) override {
+        insert(slot, key, bytes, kind);
+    }
     void keep(uint32_t slot, uint64_t key, uint32_t bytes, BlockKind kind) override { insert(slot, key, bytes, kind); }
     void touch(uint32_t slot, BlockKind) override {
         if (lists_.holds(slot)) lists_.move(kMain, slot);

@@ -25,7 +25,8 @@ struct FileLayout {
 
 class ReadAhead {
 public:
-    ReadAhead(uint64_t file_bytes, uint64_t window_max_bytes) : file_bytes_(file_bytes), window_max_bytes_(window_max_bytes) {}
+    ReadAhead(uint64_t file_bytes, uint64_t window_max_bytes)
+        : file_bytes_(file_bytes), window_max_bytes_(window_max_bytes) {}
 
     void expect(std::vector<ByteRange> ranges);
     void learn(std::shared_ptr<const FileLayout> layout) { layout_ = std::move(layout); }
@@ -45,8 +46,8 @@ private:
 
     const uint64_t file_bytes_, window_max_bytes_;
     std::vector<ByteRange> expected_;
-    size_t expected_done_ = 0;   // ranges before it have been named
-    size_t expected_read_ = 0;   // ranges before it have been read
+    size_t expected_done_ = 0;  // ranges before it have been named
+    size_t expected_read_ = 0;  // ranges before it have been read
     std::shared_ptr<const FileLayout> layout_;
     std::optional<size_t> row_group_;  // of the latest read
     size_t in_order_ = 0;              // row groups that followed each other

@@ -51,8 +51,8 @@ std::shared_ptr<ReadStats> SegmentCache::make_stats() {
     return stats;
 }
 
-std::unique_ptr<CacheReader> SegmentCache::reader(const FileKey &key, std::string_view tag, std::shared_ptr<Store> store,
-                                                  std::shared_ptr<ReadStats> stats) {
+std::unique_ptr<CacheReader> SegmentCache::reader(const FileKey &key, std::string_view tag,
+                                                  std::shared_ptr<Store> store, std::shared_ptr<ReadStats> stats) {
     if (!stats) stats = make_stats();
     return std::unique_ptr<CacheReader>(
         new CacheReader(*this, key, blocks_->file(key, tag), std::move(store), std::move(stats)));
@@ -74,7 +74,8 @@ void SegmentCache::tick_if_due() {
 
 // ---- flights
 
-std::vector<SegmentCache::Run> SegmentCache::take_off(const BlockStore::FileRef &file, const std::vector<uint32_t> &blocks,
+std::vector<SegmentCache::Run> SegmentCache::take_off(const BlockStore::FileRef &file,
+                                                      const std::vector<uint32_t> &blocks,
                                                       std::vector<std::pair<uint32_t, FlightRef>> *joined) {
     const size_t run_max = std::max<size_t>(1, options_.fetch_max_bytes / blocks_->block_bytes());
     std::vector<Run> runs;
@@ -216,8 +217,8 @@ Status CacheReader::read(uint64_t offset, size_t length, char *buffer, const Pat
     std::vector<Span> spans;
     for (uint64_t at = offset; at < end;) {
         const uint64_t block = at / block_bytes, upto = std::min(end, (block + 1) * block_bytes);
-        spans.push_back({static_cast<uint32_t>(block), static_cast<uint32_t>(at % block_bytes), upto - at,
-                         buffer + (at - offset)});
+        spans.push_back(
+            {static_cast<uint32_t>(block), static_cast<uint32_t>(at % block_bytes), upto - at, buffer + (at - offset)});
         at = upto;
         if (spans.size() < kSpansAtOnce && at < end) continue;
         ROOST_RETURN_IF_ERROR(read_spans(std::move(spans), patience, kind));
@@ -290,10 +291,12 @@ Status CacheReader::read_spans(std::vector<Span> spans, const Patience &patience
             const auto &[block, flight] = flights[i];
             const Status status = cache_.await(flight, patience);
             // Another reader gave up, we don't: the block stays in `spans`, and whoever comes first fetches it.
-            if (!status.ok() && i < joined && reason_of_its_own(status.code()) && patience.left(cache_.clock_).ok()) continue;
+            if (!status.ok() && i < joined && reason_of_its_own(status.code()) && patience.left(cache_.clock_).ok())
+                continue;
             ROOST_RETURN_IF_ERROR(status);
             const auto span = std::find_if(spans.begin(), spans.end(), [&](const Span &s) { return s.block == block; });
-            if (span->target != nullptr) std::memcpy(span->target, flight->bytes.get() + flight->at + span->offset, span->length);
+            if (span->target != nullptr)
+                std::memcpy(span->target, flight->bytes.get() + flight->at + span->offset, span->length);
             if (i < joined) count(&ReadStats::cache_bytes, span->length);
             spans.erase(span);
         }
@@ -389,7 +392,8 @@ uint64_t CacheWriter::commit(const FileKey &key, std::string_view tag) {
     for (const BlockStore::Staged &staged : staged_) {
         const bool last = staged_.size() == block + 1 && tail_.empty();
         const uint64_t bytes = staged.record.length_bytes;
-        if (cache_.blocks_->commit(file, block++, staged, last ? BlockKind::index : BlockKind::data)) kept_bytes += bytes;
+        if (cache_.blocks_->commit(file, block++, staged, last ? BlockKind::index : BlockKind::data))
+            kept_bytes += bytes;
     }
     staged_.clear();
     if (!tail_.empty() && cache_.blocks_->put(file, block, tail_, BlockKind::index)) kept_bytes += tail_.size();

@@ -1,6 +1,6 @@
 // The segment cache of a node: reads of the store's files, kept on the node's disk. One object a process, made in app/
-// and shared by all instances; thread-safe. A CacheReader is one open file of one reader, a CacheWriter one file that is
-// being written; each belongs to one thread at a time and must not outlive the cache.
+// and shared by all instances; thread-safe. A CacheReader is one open file of one reader, a CacheWriter one file that
+// is being written; each belongs to one thread at a time and must not outlive the cache.
 //
 // What it promises: the bytes of the file at the version asked for, or an error of the store. Whatever the disk does
 // costs time, never bytes. A missing block is fetched once however many threads want it.
@@ -38,11 +38,11 @@ struct SegmentCacheOptions {
 struct ReadStats {
     std::atomic<uint64_t> store_bytes{0}, peer_bytes{0};  // fetched
     std::atomic<uint64_t> cache_bytes{0};                 // read and found here
-    std::atomic<uint64_t> hits{0}, misses{0};             // blocks, as often as asked for; a miss is fetched by this reader
-    std::atomic<uint64_t> joined{0};                      // blocks that another reader was fetching
-    std::atomic<uint64_t> fetches{0};                     // requests to the store
-    std::atomic<uint64_t> ahead_bytes{0};                 // of store_bytes and peer_bytes, those nobody had asked for yet
-    uint64_t statement = 0;                               // of SegmentCache::make_stats()
+    std::atomic<uint64_t> hits{0}, misses{0};  // blocks, as often as asked for; a miss is fetched by this reader
+    std::atomic<uint64_t> joined{0};           // blocks that another reader was fetching
+    std::atomic<uint64_t> fetches{0};          // requests to the store
+    std::atomic<uint64_t> ahead_bytes{0};      // of store_bytes and peer_bytes, those nobody had asked for yet
+    uint64_t statement = 0;                    // of SegmentCache::make_stats()
 };
 
 class SegmentCache;

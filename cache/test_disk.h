@@ -32,14 +32,24 @@ public:
     }
 
     // --- faults, until taken back
-    void fail_writes(Status status) { set([&] { write_fault_ = std::move(status); }); }
-    void fail_reads(Status status) { set([&] { read_fault_ = std::move(status); }); }
-    void fail_mount(Status status) { set([&] { mount_fault_ = std::move(status); }); }
+    void fail_writes(Status status) {
+        set([&] { write_fault_ = std::move(status); });
+    }
+    void fail_reads(Status status) {
+        set([&] { read_fault_ = std::move(status); });
+    }
+    void fail_mount(Status status) {
+        set([&] { mount_fault_ = std::move(status); });
+    }
     void heal() {
         set([&] { write_fault_ = read_fault_ = mount_fault_ = Status(); });
     }
-    void set_size(uint64_t bytes) { set([&] { size_bytes_ = bytes; }); }
-    void can_punch(bool can) { set([&] { can_punch_ = can; }); }
+    void set_size(uint64_t bytes) {
+        set([&] { size_bytes_ = bytes; });
+    }
+    void can_punch(bool can) {
+        set([&] { can_punch_ = can; });
+    }
     // Somebody removed the directory: files that are open go on, a probe and new files fail until the next mount.
     void remove_directory() {
         set([&] {
@@ -54,8 +64,12 @@ public:
             random_.emplace(seed);
         });
     }
-    bool killed() { return with([&] { return killed_; }); }
-    uint64_t writes() { return with([&] { return writes_; }); }
+    bool killed() {
+        return with([&] { return killed_; });
+    }
+    uint64_t writes() {
+        return with([&] { return writes_; });
+    }
     uint64_t bytes() {
         return with([&] { return used(); });
     }
@@ -100,7 +114,8 @@ private:
         file.content = file.durable;
         for (const Pending &write : file.pending) {
             for (uint64_t at = 0; at < write.bytes.size();) {
-                const uint64_t step = std::min(write.bytes.size() - at, kSectorBytes - (write.offset + at) % kSectorBytes);
+                const uint64_t step =
+                    std::min(write.bytes.size() - at, kSectorBytes - (write.offset + at) % kSectorBytes);
                 if (random.chance(written)) apply(file.content, write.offset + at, write.bytes.substr(at, step));
                 at += step;
             }
@@ -140,7 +155,8 @@ private:
 
 class SimulatedFile final : public DiskFile {
 public:
-    SimulatedFile(Platter &platter, std::shared_ptr<Platter::Content> file) : platter_(platter), file_(std::move(file)) {}
+    SimulatedFile(Platter &platter, std::shared_ptr<Platter::Content> file)
+        : platter_(platter), file_(std::move(file)) {}
     Status read_at(uint64_t offset, char *buffer, size_t length) override {
         return platter_.with([&] {
             if (!platter_.read_fault_.ok()) return platter_.read_fault_;
