@@ -271,14 +271,16 @@ private:
     uint64_t directory_ = 0;
 };
 
-// What the byte of a file at a version is: every version of every file differs.
-inline char byte_of(const std::string &path, const std::string &version, uint64_t offset) {
-    const uint64_t seed = std::hash<std::string>()(path + "\n" + version);
-    return static_cast<char>(SeededRandom(seed + offset / 8).next() >> (offset % 8 * 8));
-}
+// What a file holds at a version: every version of every file differs.
 inline std::string bytes_of(const std::string &path, const std::string &version, uint64_t offset, size_t length) {
+    const uint64_t seed = std::hash<std::string>()(path + "\n" + version);
     std::string bytes(length, '\0');
-    for (size_t i = 0; i < length; ++i) bytes[i] = byte_of(path, version, offset + i);
+    uint64_t word = 0;
+    for (size_t i = 0; i < length; ++i) {
+        const uint64_t at = offset + i;
+        if (i == 0 || at % 8 == 0) word = SeededRandom(seed + at / 8).next();
+        bytes[i] = static_cast<char>(word >> (at % 8 * 8));
+    }
     return bytes;
 }
 

@@ -1,4 +1,4 @@
-// For tests: a store of made-up files (byte_of) that counts, waits at a gate and fails as told. Thread-safe.
+// For tests: a store of made-up files (bytes_of) that counts, waits at a gate and fails as told. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,8 @@ public:
             std::fill_n(buffer, length, '#');  // what a failed request leaves may be anything
             return fault;
         }
-        for (size_t i = 0; i < length; ++i) buffer[i] = byte_of(file.path, file.version, offset + i);
+        const std::string bytes = bytes_of(file.path, file.version, offset, length);
+        std::copy(bytes.begin(), bytes.end(), buffer);
         from = source;
         return Status();
     }

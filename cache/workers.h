@@ -28,23 +28,29 @@ public:
     Workers &operator=(const Workers &) = delete;
 
     // False, and the task is gone: too many wait, there are no threads, or it is the end.
-    bool post(std::function<void()> task) {
+    bool post(std::function<void()> task) { return post(std::move(task), waiting_max_); }
+    // The same, but the task begins at once or not at all.
+    bool post_if_idle(std::function<void()> task) { return post(std::move(task), 0); }
+
+private:
+    bool post(std::function<void()> task, size_t waiting_max) {
         {
             MutexLock lock(mutex_);
-            if (stopping_ || threads_.empty() || waiting_.size() >= waiting_max_) return false;
+            if (stopping_ || threads_.empty() || waiting_.size() >= idle_ + waiting_max) return false;
             waiting_.push_back(std::move(task));
         }
         changed_.notify_one();
         return true;
     }
 
-private:
     void run() {
         while (true) {
             std::function<void()> task;
             {
                 MutexLock lock(mutex_);
+                ++idle_;
                 while (waiting_.empty() && !stopping_) changed_.wait(mutex_);
+                --idle_;
                 if (waiting_.empty()) return;
                 task = std::move(waiting_.front());
                 waiting_.pop_front();
@@ -57,6 +63,7 @@ private:
     Mutex mutex_;
     CondVar changed_;
     std::deque<std::function<void()>> waiting_ ROOST_GUARDED_BY(mutex_);
+    size_t idle_ ROOST_GUARDED_BY(mutex_) = 0;
     bool stopping_ ROOST_GUARDED_BY(mutex_) = false;
     std::vector<std::thread> threads_;  // last: they use what is above
 };
