@@ -50,6 +50,9 @@ Settings with_absolute_paths(Settings settings) {
     settings.dir = absolute(settings.dir);
     given(settings, "dir");
     if (!settings.store.is_s3) settings.store.path = absolute(settings.store.path);
+    for (config::StoreLocation &folder : settings.external) {
+        if (!folder.is_s3) folder.path = absolute(folder.path);
+    }
     for (DatabaseLocation *database : {&settings.catalog, &settings.meta}) {
         if (database->kind == DatabaseLocation::Kind::sqlite) database->place = absolute(database->place);
     }
@@ -62,11 +65,30 @@ Settings with_absolute_paths(Settings settings) {
             settings.listen = config::Address{"127.0.0.1", 0, ""};
         }
     }
-    for (const char *name : {"store", "staging", "catalog", "meta", "listen"}) given(settings, name);
+    for (const char *name : {"store", "external", "staging", "catalog", "meta", "listen"}) given(settings, name);
     return settings;
 }
 
+// What is somebody else's must not be the lake's own: one is never touched, the other is written and cleaned up.
+Status check_external(const Settings &settings) {
+    const auto folder_of = [](const config::StoreLocation &location) {
+        std::string folder = location.is_s3 ? location.to_string() : absolute(location.path);
+        while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+        return folder + '/';
+    };
+    const std::string own = folder_of(settings.store);
+    for (const config::StoreLocation &location : settings.external) {
+        const std::string folder = folder_of(location);
+        if (!own.starts_with(folder) && !folder.starts_with(own)) continue;
+        return Status(Code::invalid_argument, "--external " + location.to_string() + " and the lake's own store (" +
+                                                  settings.store.to_string() + ") lie one in the other")
+            .with_hint("name folders that are not the lake's");
+    }
+    return {};
+}
+
 Status check_supported(const Settings &settings) {
+    ROOST_RETURN_IF_ERROR(check_external(settings));
     const auto not_yet = [](const std::string &what, const std::string &instead) {
         return Status(Code::unimplemented, what + " is not supported yet").with_hint("this version takes " + instead);
     };

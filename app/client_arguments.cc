@@ -1,6 +1,7 @@
 #include "app/client_arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <utility>
 
 namespace roost::app {
 namespace {
@@ -146,9 +147,35 @@ Parsed<ImportArguments> parse_import_arguments(const std::vector<std::string> &a
     line.app().add_option("--into", out.into, "the table: TABLE or SCHEMA.TABLE")->type_name("TABLE")->required();
     line.app().add_option("--workspace", out.workspace, "workspace (default: main)")->type_name("NAME");
     line.app().add_flag("-q,--quiet", out.quiet, "no progress on standard error");
+    bool in_place = false;
+    RegisterFiles files;
+    std::string hive;
+    line.app().add_flag("--in-place", in_place,
+                        "Parquet stays where it lies, as the pool sees it, and is not copied: FILE is a path of the "
+                        "pool's machines or s3://…, below a folder that its setting external names; a folder stands "
+                        "for the *.parquet below it");
+    line.app().add_flag("--allow-missing", files.allow_missing, "in place: a file may lack columns of the table");
+    line.app().add_flag("--ignore-extra", files.ignore_extra,
+                        "in place: a file may have columns that the table has not");
+    line.app().add_flag("--skip-registered", files.skip_registered,
+                        "in place: files that the table reads already are passed over");
+    line.app()
+        .add_option("--hive-partitioning", hive,
+                    "in place: KEY=VALUE in a path is a column (default: where all paths have the same keys)")
+        ->check(CLI::IsMember({"yes", "no"}));
     line.add_pool(out.pool);
     ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
     if (help) return {*help};
+    if (!hive.empty()) files.hive_partitioning = hive == "yes";
+    if (!in_place && files != RegisterFiles()) {
+        return Status(Code::invalid_argument,
+                      "--allow-missing, --ignore-extra, --skip-registered and "
+                      "--hive-partitioning are for --in-place");
+    }
+    if (in_place) {
+        files.patterns = std::exchange(out.files, {});
+        out.in_place = std::move(files);
+    }
     return {out};
 }
 

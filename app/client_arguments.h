@@ -10,6 +10,7 @@
 #include "app/result_writer.h"
 #include "base/status.h"
 #include "config/settings.h"
+#include "engine/register_files.h"
 
 namespace roost::app {
 
@@ -45,6 +46,7 @@ struct ImportArguments {
     std::string into;
     std::string workspace = "main";
     bool quiet = false;
+    std::optional<RegisterFiles> in_place;  // the files stay where they are
 };
 
 struct ConfigArguments {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include "app/client_arguments.h"
@@ -140,6 +141,45 @@ int import_files(PoolClient &client, const ImportArguments &arguments, const Imp
     return kExitDone;
 }
 
+Result<StatementState> register_all(PoolClient &client, Interrupt &interrupt, const ImportTarget &target,
+                                    const RegisterFiles &files, Progress &progress) {
+    ROOST_ASSIGN_OR_RETURN(StatementState state, client.run_in_place(target, files, kFirstWait_ms));
+    ROOST_ASSIGN_OR_RETURN(state, follow(client, interrupt, std::move(state),
+                                         [&](const StatementState &now) { progress.importing(now); }));
+    ROOST_RETURN_IF_ERROR(outcome(state));
+    return state;
+}
+
+// `roost import --in-place`: the pool lists and reads the files, nothing is uploaded.
+int register_files(PoolClient &client, const ImportArguments &arguments, const ImportTarget &target) {
+    Interrupt interrupt;
+    if (Status status = client.check_workspace(target.workspace); !status.ok()) return print_error("import", status);
+    const auto began = SteadyClock::now();
+    const Result<StatementState> registered = [&] {
+        Progress progress(!arguments.quiet && ::isatty(STDERR_FILENO) == 1, 0);
+        return register_all(client, interrupt, target, *arguments.in_place, progress);
+    }();
+    if (!registered.ok()) {
+        const int status = print_error("import", registered.status());
+        std::cerr << "  nothing was registered\n";
+        return status == kExitUsage ? kExitFailed : status;
+    }
+    const double seconds = std::chrono::duration<double>(SteadyClock::now() - began).count();
+    std::cout << "registered " << registered->row_count.value_or(0) << " rows in place";
+    std::printf(" into %s in %.1f s\n", arguments.into.c_str(), seconds);
+    return kExitDone;
+}
+
+// The pool's processes have a working directory of their own.
+void make_absolute(RegisterFiles &files) {
+    for (std::string &pattern : files.patterns) {
+        if (pattern.find("://") != std::string::npos) continue;
+        const bool folder = pattern.ends_with('/');
+        pattern = std::filesystem::absolute(pattern).lexically_normal().string();
+        if (folder && !pattern.ends_with('/')) pattern += '/';
+    }
+}
+
 }  // namespace
 
 int import_main(const std::vector<std::string> &words) {
@@ -149,16 +189,20 @@ int import_main(const std::vector<std::string> &words) {
         std::cout << help->text;
         return kExitDone;
     }
-    const auto &arguments = std::get<ImportArguments>(*parsed);
+    auto arguments = std::get<ImportArguments>(*parsed);
     const auto table = parse_table_name(arguments.into);
     if (!table.ok()) return print_error("import", table.status());
-    const auto files = expand_import_files(arguments.files);
+    const auto files = arguments.in_place ? Result<std::vector<ImportFile>>(std::vector<ImportFile>())
+                                          : expand_import_files(arguments.files);
     if (!files.ok()) return print_error("import", files.status());
+    if (arguments.in_place) make_absolute(*arguments.in_place);
     const auto address = find_pool(arguments.pool, config::process_environment());
     if (!address.ok()) return print_error("import", address.status());
     const auto client = PoolClient::connect(*address);
     if (!client.ok()) return print_error("import", client.status());
-    return import_files(**client, arguments, {arguments.workspace, Uuid::make().to_string(), *table}, *files);
+    const ImportTarget target{arguments.workspace, Uuid::make().to_string(), *table};
+    if (arguments.in_place) return register_files(**client, arguments, target);
+    return import_files(**client, arguments, target, *files);
 }
 
 }  // namespace roost::app

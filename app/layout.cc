@@ -15,6 +15,28 @@ namespace roost::app {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+ObjectStore object_store_of(const config::Settings &settings) {
+    return {
+        .endpoint = settings.s3_endpoint,
+        .region = settings.s3_region,
+        .url_style = settings.s3_url_style,
+        .access_key_id = settings.s3_access_key_id,
+        .secret_access_key = settings.s3_secret_access_key,
+        .session_token = settings.s3_session_token,
+        .timeout_ms = settings.s3_timeout_ms,
+    };
+}
+
+std::string folder_of(const config::StoreLocation &location) {
+    std::string folder = location.to_string();
+    if (!folder.ends_with('/')) folder += '/';
+    return folder;
+}
+
+}  // namespace
+
 LakeLocation lake_of(const config::Settings &settings) {
     LakeLocation lake;
     lake.catalog = kDefaultCatalog;
@@ -24,18 +46,14 @@ LakeLocation lake_of(const config::Settings &settings) {
     if (settings.store.is_s3) {
         lake.data_path = settings.store.to_string() + "/data/";
         lake.staging_path = settings.staging;
-        lake.store = ObjectStore{
-            .endpoint = settings.s3_endpoint,
-            .region = settings.s3_region,
-            .url_style = settings.s3_url_style,
-            .access_key_id = settings.s3_access_key_id,
-            .secret_access_key = settings.s3_secret_access_key,
-            .session_token = settings.s3_session_token,
-            .timeout_ms = settings.s3_timeout_ms,
-        };
+        lake.store = object_store_of(settings);
     } else {
         lake.data_path = settings.store.path + "/data/";
         lake.staging_path = settings.store.path + "/staging";
+    }
+    for (const config::StoreLocation &location : settings.external) {
+        lake.external.push_back(folder_of(location));
+        if (location.is_s3 && !lake.store) lake.store = object_store_of(settings);
     }
     return lake;
 }

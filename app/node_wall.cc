@@ -68,7 +68,7 @@ Result<ProcessWallOptions> wall_options(const config::Settings &settings) {
     const LakeLocation lake = lake_of(settings);
     ProcessWallOptions options;
     options.read_write = {settings.dir};
-    if (!lake.store) options.read_write.push_back(lake.data_path);
+    if (!lake.data_in_store()) options.read_write.push_back(lake.data_path);
     if (!lake.on_postgres) options.read_write.push_back(fs::path(lake.metadata_path).parent_path().string());
     if (settings.log_file != "-") options.read_write.push_back(fs::absolute(settings.log_file).parent_path().string());
     options.read_only = {lake.staging_path, extension_dir(),           "/proc/self", "/proc/meminfo",
@@ -82,6 +82,9 @@ Result<ProcessWallOptions> wall_options(const config::Settings &settings) {
         options.read_only.insert(options.read_only.end(), std::begin(kNameFiles), std::end(kNameFiles));
     }
     if (lake.store) allow_store(*lake.store, options);
+    for (const std::string &folder : lake.external) {
+        if (folder.starts_with('/')) options.read_only.push_back(folder);
+    }
     if (lake.on_postgres) ROOST_RETURN_IF_ERROR(allow_postgres(lake.metadata_path, options));
     return options;
 }

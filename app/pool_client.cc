@@ -214,6 +214,21 @@ Result<StatementState> PoolClient::run_import(const ImportTarget &target, const 
     return statement_from_json(answer);
 }
 
+Result<StatementState> PoolClient::run_in_place(const ImportTarget &target, const RegisterFiles &files,
+                                                int64_t wait_ms) {
+    json body{{"table", target.table.table}, {"wait_timeout_s", static_cast<double>(wait_ms) / 1000}};
+    if (!target.table.schema.empty()) body["schema"] = target.table.schema;
+    json in_place{{"paths", files.patterns}};
+    if (files.allow_missing) in_place["allow_missing"] = true;
+    if (files.ignore_extra) in_place["ignore_extra"] = true;
+    if (files.skip_registered) in_place["skip_registered"] = true;
+    if (files.hive_partitioning) in_place["hive_partitioning"] = *files.hive_partitioning;
+    body["in_place"] = std::move(in_place);
+    const std::string path = "/api/workspaces/" + url_encode(target.workspace) + "/imports/" + target.id;
+    ROOST_ASSIGN_OR_RETURN(const std::string answer, body_of(http_->post(path, dump(body), wait_ms + kSlack_ms)));
+    return statement_from_json(answer);
+}
+
 Status PoolClient::drop_import(const ImportTarget &target) {
     const std::string path = "/api/workspaces/" + url_encode(target.workspace) + "/imports/" + target.id;
     return body_of(http_->del(path, kRequest_ms)).status();

@@ -67,6 +67,8 @@ public:
     Status upload(const ImportTarget &target, const ImportFile &file, const std::function<bool(uint64_t)> &sent);
     Result<StatementState> run_import(const ImportTarget &target, const std::vector<ImportFile> &files,
                                       int64_t wait_ms);
+    // Files of the pool's own machines or store, which stay where they are.
+    Result<StatementState> run_in_place(const ImportTarget &target, const RegisterFiles &files, int64_t wait_ms);
     Status drop_import(const ImportTarget &target);
 
     void stop() { http_->stop(); }

@@ -32,6 +32,7 @@ struct Settings {
     std::string dir;
     std::string config;
     StoreLocation store;
+    std::vector<StoreLocation> external;  // of somebody else's files
     DatabaseLocation catalog;
     DatabaseLocation meta;
     Sample sample;

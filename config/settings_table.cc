@@ -181,6 +181,10 @@ void add_places(std::vector<Setting> &table) {
                         "File of settings; without it roost.toml of the working directory, if there is one")));
     table.push_back(row("store", kAll, access("PATH|s3://…", &S::store, parse_store, written<StoreLocation>),
                         "{dir}/lake", "Where the lake's data files are: a directory, or s3://bucket/prefix"));
+    table.push_back(
+        row("external", kAll, access("PATH|s3://…,…", &S::external, parse_stores, format_stores), "",
+            "Folders of Parquet that tables may read where it lies (roost import --in-place), commas between; "
+            "nothing is ever written or removed there"));
     table.push_back(row("catalog", kAll,
                         access("sqlite:PATH|postgres:DSN", &S::catalog, parse_database, written<DatabaseLocation>),
                         "sqlite:{dir}/catalog/lake.sqlite", "Database of the lake's catalog"));

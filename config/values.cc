@@ -278,6 +278,23 @@ Result<StoreLocation> parse_store(std::string_view text) {
     return location;
 }
 
+Result<std::vector<StoreLocation>> parse_stores(std::string_view text) {
+    std::vector<StoreLocation> stores;
+    while (!text.empty()) {
+        const size_t comma = std::min(text.find(','), text.size());
+        ROOST_ASSIGN_OR_RETURN(StoreLocation store, parse_store(text.substr(0, comma)));
+        stores.push_back(std::move(store));
+        text.remove_prefix(std::min(comma + 1, text.size()));
+    }
+    return stores;
+}
+
+std::string format_stores(const std::vector<StoreLocation> &stores) {
+    std::string text;
+    for (const StoreLocation &store : stores) text += (text.empty() ? "" : ",") + store.to_string();
+    return text;
+}
+
 std::string DatabaseLocation::to_string() const { return (kind == Kind::sqlite ? "sqlite:" : "postgres:") + place; }
 
 Result<DatabaseLocation> parse_database(std::string_view text) {

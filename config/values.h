@@ -51,6 +51,9 @@ struct StoreLocation {
 };
 // A directory, or "s3://bucket" with an optional "/prefix".
 Result<StoreLocation> parse_store(std::string_view text);
+// Several of them with commas between; empty: none. No location holds a comma.
+Result<std::vector<StoreLocation>> parse_stores(std::string_view text);
+std::string format_stores(const std::vector<StoreLocation> &stores);
 
 // Where a catalog or the meta store is.
 struct DatabaseLocation {

@@ -97,6 +97,7 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                 .redactions = redactions,
                 .removals = parts_.removals.get(),
                 .keys = std::move(keys),
+                .pins = lake.external.empty() ? nullptr : std::make_shared<FilePins>(lake),
                 .frozen_dir = options.frozen_quiet_ms < 0 ? std::string() : options.dir + "/frozen/" + lake.catalog,
                 .frozen_quiet_ms = options.frozen_quiet_ms,
             },
@@ -168,6 +169,12 @@ Result<std::unique_ptr<Execution>> DuckdbEngine::create(StatementSpec spec) {
     }
     if (spec.work == Work::describe) {
         return std::unique_ptr<Execution>(std::make_unique<DescribeExecution>(parts_, std::move(spec)));
+    }
+    if (spec.internal && spec.sql == kRegisterFiles) {
+        if (spec.transaction != TransactionAction::in_session) {
+            return Status(Code::internal, "files are registered in a transaction");
+        }
+        return std::unique_ptr<Execution>(std::make_unique<RegisterExecution>(parts_, std::move(spec)));
     }
     if (spec.transaction == TransactionAction::in_session) {
         return std::unique_ptr<Execution>(std::make_unique<SessionExecution>(parts_, std::move(spec)));

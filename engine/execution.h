@@ -2,6 +2,7 @@
 // (engine.h).
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,7 +10,9 @@
 #include "engine/cancellation.h"
 #include "engine/deferred_removals.h"
 #include "engine/engine.h"
+#include "engine/foreign_files.h"
 #include "engine/instance_pool.h"
+#include "engine/register_files.h"
 #include "engine/result_output.h"
 #include "engine/session.h"
 #include "engine/session_visit.h"
@@ -96,6 +99,47 @@ private:
     std::optional<ResultOutput> output_;
     uint64_t lent_bytes_ = 0;
     uint64_t planned_in_ = 0;  // the session's count of statements when query_ was prepared
+};
+
+// Files of others become a table's without being copied (register_files.h): listed, looked at, pinned, then added in
+// the open transaction of the internal session, a batch a step. The pins are written before the transaction touches the
+// lake: it could not write a SQLite catalog after that.
+class RegisterExecution final : public BaseExecution {
+public:
+    RegisterExecution(EngineParts &parts, StatementSpec spec);
+    Result<PlanInfo> plan() override { return PlanInfo{}; }  // it takes its grant first
+    Status start(const Grant &grant) override;
+    Result<bool> step(ResultSink &sink) override;
+    Completion finish(Status status) override;
+    double progress() const override;
+
+private:
+    enum class Stage : uint8_t { list, look, columns, pin, create, add, done };
+
+    Status work();  // a part of the stage
+    Status list();
+    Status leave_out_registered();
+    Status look();
+    Status read_columns();
+    Status pin();
+    Status create();
+    Status add();
+    Status run(const std::string &sql);
+    void next(Stage stage);
+    size_t batch_size() const;
+    std::string table_arguments() const;
+
+    std::shared_ptr<Session> session_;
+    std::shared_ptr<Instance> instance_;
+    RegisterFiles request_;
+    std::atomic<Stage> stage_{Stage::list};
+    std::atomic<size_t> at_{0}, count_{0};  // of the stage's files
+    bool exists_ = false;                   // the table
+    bool partitions_ = false;
+    std::vector<ForeignFile> files_;
+    std::vector<FilePin> pins_;  // as files_, once they were looked at
+    ForeignColumns columns_;
+    uint64_t rows_ = 0;
 };
 
 // COMMIT or ROLLBACK of a session's transaction.

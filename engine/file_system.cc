@@ -1,5 +1,6 @@
 #include "engine/file_system.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -8,6 +9,7 @@
 #include "duckdb/common/exception.hpp"
 #include "duckdb/common/multi_file/multi_file_list.hpp"
 #include "engine/object_key.h"
+#include "engine/pinned_file.h"
 
 namespace roost {
 
@@ -62,7 +64,8 @@ public:
 
     duckdb::unique_ptr<duckdb::FileHandle> OpenFile(const std::string &path, duckdb::FileOpenFlags flags,
                                                     Opener opener) override {
-        wall_->check_open(duckdb::OpenFileInfo(path), access_of(flags));
+        const auto version = wall_->check_open(duckdb::OpenFileInfo(path), access_of(flags));
+        if (version) return open_pinned(path, flags, opener, *version);
         return local_.OpenFile(path, flags, opener);
     }
     bool DirectoryExists(const std::string &directory, Opener opener) override {
@@ -113,34 +116,41 @@ public:
         return found;
     }
 
-    // Handles come from the local file system and carry it, so these are only reached by a handle of another layer.
+    // Handles come from the local file system and carry it, so these are reached by those of pinned files only.
     void Read(duckdb::FileHandle &handle, void *buffer, int64_t bytes, duckdb::idx_t at) override {
-        local_.Read(handle, buffer, bytes, at);
-    }
-    void Write(duckdb::FileHandle &handle, void *buffer, int64_t bytes, duckdb::idx_t at) override {
-        local_.Write(handle, buffer, bytes, at);
+        local_.Read(local_of(handle), buffer, bytes, at);
+        check_version(handle);
     }
     int64_t Read(duckdb::FileHandle &handle, void *buffer, int64_t bytes) override {
-        return local_.Read(handle, buffer, bytes);
+        const int64_t read = local_.Read(local_of(handle), buffer, bytes);
+        check_version(handle);
+        return read;
+    }
+    void Write(duckdb::FileHandle &handle, void *buffer, int64_t bytes, duckdb::idx_t at) override {
+        local_.Write(local_of(handle), buffer, bytes, at);
     }
     int64_t Write(duckdb::FileHandle &handle, void *buffer, int64_t bytes) override {
-        return local_.Write(handle, buffer, bytes);
+        return local_.Write(local_of(handle), buffer, bytes);
     }
     bool Trim(duckdb::FileHandle &handle, duckdb::idx_t offset_bytes, duckdb::idx_t length_bytes) override {
-        return local_.Trim(handle, offset_bytes, length_bytes);
+        return local_.Trim(local_of(handle), offset_bytes, length_bytes);
     }
-    int64_t GetFileSize(duckdb::FileHandle &handle) override { return local_.GetFileSize(handle); }
+    int64_t GetFileSize(duckdb::FileHandle &handle) override { return local_.GetFileSize(local_of(handle)); }
     duckdb::timestamp_t GetLastModifiedTime(duckdb::FileHandle &handle) override {
-        return local_.GetLastModifiedTime(handle);
+        return local_.GetLastModifiedTime(local_of(handle));
     }
-    std::string GetVersionTag(duckdb::FileHandle &handle) override { return local_.GetVersionTag(handle); }
-    duckdb::FileType GetFileType(duckdb::FileHandle &handle) override { return local_.GetFileType(handle); }
-    duckdb::FileMetadata Stats(duckdb::FileHandle &handle) override { return local_.Stats(handle); }
-    void Truncate(duckdb::FileHandle &handle, int64_t size) override { local_.Truncate(handle, size); }
-    void FileSync(duckdb::FileHandle &handle) override { local_.FileSync(handle); }
-    void Seek(duckdb::FileHandle &handle, duckdb::idx_t at) override { local_.Seek(handle, at); }
-    duckdb::idx_t SeekPosition(duckdb::FileHandle &handle) override { return local_.SeekPosition(handle); }
-    bool OnDiskFile(duckdb::FileHandle &handle) override { return local_.OnDiskFile(handle); }
+    // Of a pinned file the time to the nanosecond: what is cached of it is told apart by this.
+    std::string GetVersionTag(duckdb::FileHandle &handle) override {
+        if (const auto *pinned = dynamic_cast<PinnedHandle *>(&handle)) return tag_of(pinned->version);
+        return local_.GetVersionTag(handle);
+    }
+    duckdb::FileType GetFileType(duckdb::FileHandle &handle) override { return local_.GetFileType(local_of(handle)); }
+    duckdb::FileMetadata Stats(duckdb::FileHandle &handle) override { return local_.Stats(local_of(handle)); }
+    void Truncate(duckdb::FileHandle &handle, int64_t size) override { local_.Truncate(local_of(handle), size); }
+    void FileSync(duckdb::FileHandle &handle) override { local_.FileSync(local_of(handle)); }
+    void Seek(duckdb::FileHandle &handle, duckdb::idx_t at) override { local_.Seek(local_of(handle), at); }
+    duckdb::idx_t SeekPosition(duckdb::FileHandle &handle) override { return local_.SeekPosition(local_of(handle)); }
+    bool OnDiskFile(duckdb::FileHandle &handle) override { return local_.OnDiskFile(local_of(handle)); }
     bool CanSeek() override { return true; }
     bool IsPathAbsolute(const std::string &path) override { return local_.IsPathAbsolute(path); }
     bool CanHandleFile(const std::string &) override { return false; }
@@ -152,7 +162,8 @@ protected:
     bool SupportsOpenFileExtended() const override { return true; }
     duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file,
                                                             duckdb::FileOpenFlags flags, Opener opener) override {
-        wall_->check_open(file, access_of(flags));
+        const auto version = wall_->check_open(file, access_of(flags));
+        if (version) return open_pinned(file.path, flags, opener, *version);
         return static_cast<duckdb::FileSystem &>(local_).OpenFile(file, flags, opener);
     }
     bool SupportsListFilesExtended() const override { return true; }
@@ -173,6 +184,35 @@ protected:
     }
 
 private:
+    // An open file of others. Whoever writes it meanwhile changes its time, which is looked at after each read.
+    class PinnedHandle final : public duckdb::FileHandle {
+    public:
+        PinnedHandle(WalledFileSystem &files, duckdb::unique_ptr<duckdb::FileHandle> opened, FileVersion registered)
+            : FileHandle(files, opened->GetPath(), opened->GetFlags()),
+              local(std::move(opened)),
+              version(std::move(registered)) {}
+        void Close() override { local->Close(); }
+
+        const duckdb::unique_ptr<duckdb::FileHandle> local;
+        const FileVersion version;
+    };
+
+    static duckdb::FileHandle &local_of(duckdb::FileHandle &handle) {
+        auto *pinned = dynamic_cast<PinnedHandle *>(&handle);
+        return pinned ? *pinned->local : handle;
+    }
+    static void check_version(duckdb::FileHandle &handle) {
+        if (const auto *pinned = dynamic_cast<PinnedHandle *>(&handle)) {
+            check_pinned(handle.GetPath(), pinned->version, version_on_disk(handle.GetPath()));
+        }
+    }
+    duckdb::unique_ptr<duckdb::FileHandle> open_pinned(const std::string &path, duckdb::FileOpenFlags flags,
+                                                       Opener opener, const FileVersion &version) {
+        check_pinned(path, version, version_on_disk(path));
+        auto handle = duckdb::make_uniq<PinnedHandle>(*this, local_.OpenFile(path, flags, opener), version);
+        check_version(*handle);  // of what was opened, or of what has taken its place since: then it is refused
+        return handle;
+    }
     static Access access_of(const duckdb::FileOpenFlags &flags) {
         return flags.OpenForWriting() ? Access::write : Access::read;
     }
@@ -202,13 +242,41 @@ FileWall::FileWall(FileWallOptions options)
       data_prefix_(has_scheme(options_.data_dir) ? options_.data_dir : std::string()),
       data_real_(data_prefix_.empty() ? real_path(options_.data_dir) : std::string()),
       spill_real_(real_path(options_.spill_dir)),
-      staging_real_(options_.staging_dir.empty() ? std::string() : real_path(options_.staging_dir)) {}
+      staging_real_(options_.staging_dir.empty() ? std::string() : real_path(options_.staging_dir)) {
+    for (const std::string &folder : options_.external) {
+        if (has_scheme(folder)) {
+            external_prefixes_.push_back(folder);
+        } else if (std::string real = real_path(folder); !real.empty()) {
+            external_real_.push_back(std::move(real));
+        }
+    }
+}
+
+bool FileWall::is_external(const std::string &path) const {
+    if (!has_external() || has_parent_component(path)) return false;
+    if (has_scheme(path)) {
+        return std::ranges::any_of(external_prefixes_, [&](const auto &prefix) { return path.starts_with(prefix); });
+    }
+    if (external_real_.empty()) return false;
+    const std::string real = real_path(path);
+    return std::ranges::any_of(external_real_, [&](const auto &folder) { return is_within(real, folder); });
+}
+
+void FileWall::expect(const std::vector<FilePin> &pins) {
+    for (const FilePin &pin : pins) expected_.insert_or_assign(pin.path, pin.version);
+}
 
 std::optional<FileWall::Refusal> FileWall::judge_object(const std::string &path, Access access) const {
-    if (data_prefix_.empty() || !path.starts_with(data_prefix_)) {
-        return Refusal{"files.outside_lake", "it is outside the lake"};
+    std::string_view key = path;
+    if (!data_prefix_.empty() && path.starts_with(data_prefix_)) {
+        key.remove_prefix(data_prefix_.size());
+    } else {
+        const auto prefix =
+            std::ranges::find_if(external_prefixes_, [&](const auto &p) { return path.starts_with(p); });
+        if (prefix == external_prefixes_.end()) return Refusal{"files.outside_lake", "it is outside the lake"};
+        if (const auto refusal = judge_external(access)) return refusal;
+        key.remove_prefix(prefix->size());
     }
-    std::string_view key = std::string_view(path).substr(data_prefix_.size());
     // A listing starts from the prefix, or from a folder below it.
     if (access == Access::list && key.ends_with('/')) key.remove_suffix(1);
     if (access == Access::list && key.empty()) return std::nullopt;
@@ -235,24 +303,56 @@ std::optional<FileWall::Refusal> FileWall::judge(const std::string &path, Access
         if (access == Access::read || access == Access::list) return std::nullopt;
         return Refusal{"files.staging", "uploaded files are read only"};
     }
+    if (std::ranges::any_of(external_real_, [&](const auto &folder) { return is_within(real, folder); })) {
+        return judge_external(access);
+    }
     return Refusal{"files.outside_lake", "it is outside the lake"};
+}
+
+// What any path says, without a file of a table behind it.
+std::optional<FileWall::Refusal> FileWall::judge_external(Access access) const {
+    if (access == Access::write || access == Access::remove) {
+        return Refusal{"files.external", "it is somebody else's, and read only"};
+    }
+    if (by_tenants()) return Refusal{"files.not_of_a_table", "no table was read that it belongs to"};
+    return std::nullopt;
 }
 
 void FileWall::check(const std::string &path, Access access) const {
     if (const auto refusal = judge(path, access)) refuse(path, refusal->rule, refusal->why);
 }
 
-void FileWall::check_open(const duckdb::OpenFileInfo &file, Access access) const {
+std::optional<FileVersion> FileWall::check_open(const duckdb::OpenFileInfo &file, Access access) const {
+    if (stands(Wall::files) && access == Access::read && is_external(file.path)) return check_external(file);
     check(file.path, access);
     // Internal statements are roost's own.
-    const bool by_tenants = sealed_.load(std::memory_order_acquire) && options_.staging_dir.empty();
-    if (access != Access::read || !by_tenants || !stands(Wall::files) || !is_data(file.path)) return;
+    if (access != Access::read || !by_tenants() || !stands(Wall::files) || !is_data(file.path)) return std::nullopt;
     const auto &info = file.extended_info;
-    if (info && info->options.find("file_size") != info->options.end()) return;
+    if (info && info->options.find("file_size") != info->options.end()) return std::nullopt;
     refuse(file.path, "files.not_of_a_table", "no table was read that it belongs to");
 }
 
+std::optional<FileVersion> FileWall::check_external(const duckdb::OpenFileInfo &file) const {
+    if (!by_tenants()) {
+        check(file.path, Access::read);
+        const auto expected = expected_.find(file.path);
+        return expected == expected_.end() ? std::nullopt : std::optional<FileVersion>(expected->second);
+    }
+    const auto key = data_file_key(file);
+    if (!key) refuse(file.path, "files.not_of_a_table", "no table was read that it belongs to");
+    auto version = options_.pin_of ? options_.pin_of(*key) : Result<std::optional<FileVersion>>(std::nullopt);
+    if (!version.ok()) throw duckdb::IOException(version.status().message());
+    if (!*version) {
+        refuse(file.path, "files.not_pinned",
+               "it was added to its table by another client, which notes no version of it; add it with roost import "
+               "--in-place");
+    }
+    return *std::move(version);
+}
+
 bool FileWall::check_removal(const std::string &path) const {
+    // DuckLake's clean-up goes by the paths that its catalog has. It is answered as if the file were gone.
+    if (sealed_.load(std::memory_order_acquire) && is_external(path)) return true;
     check(path, Access::remove);
     if (!sealed_.load(std::memory_order_acquire) || commits_.load() == 0) return false;
     if (!is_data(path)) return false;

@@ -3,6 +3,9 @@
 //   the lake's data directory   read, write, list, create and remove below it
 //   the instance's spill directory   the same
 //   the staging directory       read and list, only where the options name one
+//   folders of others' files    read, a file at a time: as a data file that the catalog names, in the version that was
+//                               registered (engine/pinned_file.h); an internal instance reads and lists them freely.
+//                               Nothing is written there, and what DuckDB removes there stays
 // and everything else is refused with a PermissionException that names the rule. Paths are judged by where they really
 // lead: a `..` component is refused, symbolic links are resolved. A lake whose data is in an object store has
 // s3://BUCKET/PREFIX/ in place of the directory: below it exact keys of plain characters are let through, nothing else
@@ -15,15 +18,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "duckdb/common/local_file_system.hpp"
+#include "lake/file_pins.h"
 
 namespace roost {
 
 struct FileWallOptions {
     std::string data_dir;  // or s3://BUCKET/PREFIX/
     std::string spill_dir;
-    std::string staging_dir;  // empty: no access
+    std::string staging_dir;            // empty: no access
+    std::vector<std::string> external;  // folders of others' files, as of LakeLocation
+    // The version in which a data file below `external` was registered; nothing: it was not, by roost.
+    std::function<Result<std::optional<FileVersion>>(const DataFileKey &file)> pin_of;
     // Told of each file below data_dir whose removal was put off, see defer_removals.
     std::function<void(const std::string &path)> on_deferred_removal;
 };
@@ -55,9 +64,17 @@ public:
     bool allows(const std::string &path, Access access) const { return !judge(path, access); }
     // As check(), for a file that is about to be opened. One of the lake's data can be read only as a file that
     // DuckLake names: with what its catalog says of it (no SQL can say that), and not as somebody's path.
-    void check_open(const duckdb::OpenFileInfo &file, Access access) const;
+    // A version comes back for a file of others: what is opened must be that.
+    std::optional<FileVersion> check_open(const duckdb::OpenFileInfo &file, Access access) const;
     // As check(remove). True: leave the file, its removal was put off.
     bool check_removal(const std::string &path) const;
+
+    bool has_external() const { return !options_.external.empty(); }
+    // Below one of the folders of others.
+    bool is_external(const std::string &path) const;
+    // For an internal instance: from now on these files must be of these versions when they are opened. Called by one
+    // thread while no other opens files.
+    void expect(const std::vector<FilePin> &pins);
 
 private:
     struct Refusal {
@@ -66,13 +83,19 @@ private:
     };
     std::optional<Refusal> judge(const std::string &path, Access access) const;
     std::optional<Refusal> judge_object(const std::string &path, Access access) const;
+    std::optional<Refusal> judge_external(Access access) const;
     bool is_data(const std::string &path) const;
+    bool by_tenants() const { return sealed_.load(std::memory_order_acquire) && options_.staging_dir.empty(); }
+    std::optional<FileVersion> check_external(const duckdb::OpenFileInfo &file) const;
 
     const FileWallOptions options_;
     const std::string data_prefix_;  // of an object store, with its slash; empty: data is in a directory
     const std::string data_real_;    // links resolved, no slash at the end
     const std::string spill_real_;
     const std::string staging_real_;
+    std::vector<std::string> external_prefixes_;  // of object stores, with their slashes
+    std::vector<std::string> external_real_;      // directories, as data_real_
+    std::unordered_map<std::string, FileVersion> expected_;
     std::atomic<bool> sealed_{false};
     std::atomic<int> commits_{0};
 };

@@ -16,6 +16,7 @@
 #include "duckdb/main/config.hpp"
 #include "duckdb/main/database.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
+#include "engine/foreign_scan.h"
 #include "engine/outages.h"
 #include "engine/walls.h"
 #include "lake/ducklake.h"
@@ -31,6 +32,8 @@ constexpr std::array<std::string_view, 4> kExtensions = {"sqlite_scanner", "post
 // Another statement of a shared instance may pin pages for a moment.
 constexpr std::chrono::milliseconds kTakeBackPatience{2'000};
 constexpr std::chrono::milliseconds kTakeBackPause{5};
+
+constexpr std::chrono::seconds kPinWithin{20};
 
 std::string extension_path(const std::string &dir, std::string_view name) {
     return dir + "/" + std::string(name) + ".duckdb_extension";
@@ -125,6 +128,11 @@ void Instance::set_up() {
         .data_dir = options_.lake.data_path,
         .spill_dir = spill_dir_,
         .staging_dir = options_.internal ? options_.lake.staging_path : std::string(),
+        .external = options_.lake.external,
+        .pin_of =
+            [pins = options_.pins](const DataFileKey &file) {
+                return pins ? pins->find(file, CallLimits::in(kPinWithin)) : std::optional<FileVersion>();
+            },
         .on_deferred_removal =
             [removals = options_.removals, catalog = options_.lake.catalog](const std::string &path) {
                 if (removals) removals->put_off({catalog, path, SystemClock().wall_us()});
@@ -162,6 +170,7 @@ void Instance::set_up() {
     const AttachMode mode{.metadata_catalog = metadata_catalog_};
     run(connection, frozen ? attach_frozen_sql(options_.lake.catalog, options_.frozen_path, mode)
                            : attach_sql(options_.lake, mode));
+    remember_wall(*connection.context, wall_);
     raise_walls(connection, options_.internal);
     if (frozen) drop_history_functions(connection);
     wall_->seal();

@@ -27,6 +27,7 @@ struct InstancePoolOptions {
     Redactions redactions;
     DeferredRemovals *removals = nullptr;
     std::shared_ptr<StoreKeys> keys;  // with lake.store
+    std::shared_ptr<FilePins> pins;   // with lake.external
     std::string frozen_dir;           // for frozen catalogs; empty: none are used
     int64_t frozen_quiet_ms = 2'000;
 };

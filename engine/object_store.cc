@@ -14,6 +14,7 @@
 #include "duckdb/main/database.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
 #include "engine/duckdb_errors.h"
+#include "engine/pinned_file.h"
 #include "lake/ducklake.h"
 
 namespace roost {
@@ -73,7 +74,8 @@ public:
 
     duckdb::unique_ptr<duckdb::FileHandle> OpenFile(const std::string &path, duckdb::FileOpenFlags flags,
                                                     Opener) override {
-        wall_->check_open(duckdb::OpenFileInfo(path), access_of(flags));
+        const auto version = wall_->check_open(duckdb::OpenFileInfo(path), access_of(flags));
+        if (version) return open_pinned(path, flags, *version);
         return client_->OpenFile(path, flags, &opener_);
     }
     // A store has no directories: each one is there.
@@ -134,7 +136,8 @@ protected:
     bool SupportsOpenFileExtended() const override { return true; }
     duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file,
                                                             duckdb::FileOpenFlags flags, Opener) override {
-        wall_->check_open(file, access_of(flags));
+        const auto version = wall_->check_open(file, access_of(flags));
+        if (version) return open_pinned(file.path, flags, *version);
         return client_->OpenFile(file, flags, &opener_);
     }
     bool SupportsListFilesExtended() const override { return true; }
@@ -153,6 +156,22 @@ protected:
 private:
     static Access access_of(const duckdb::FileOpenFlags &flags) {
         return flags.OpenForWriting() ? Access::write : Access::read;
+    }
+    // By its path alone, so that the client asks the store what it is. The client compares the ETag that it got then
+    // with that of each part it reads.
+    duckdb::unique_ptr<duckdb::FileHandle> open_pinned(const std::string &path, duckdb::FileOpenFlags flags,
+                                                       const FileVersion &version) {
+        duckdb::unique_ptr<duckdb::FileHandle> handle;
+        try {
+            handle = client_->OpenFile(path, flags, &opener_);
+        } catch (const std::exception &error) {
+            const duckdb::ErrorData data(error);
+            const auto status = data.ExtraInfo().find("status_code");
+            if (status == data.ExtraInfo().end() || status->second != "404") throw;
+            check_pinned(path, version, std::nullopt);
+        }
+        check_pinned(path, version, version_of(*client_, *handle));
+        return handle;
     }
     duckdb::vector<duckdb::OpenFileInfo> matches(const std::string &pattern, const duckdb::FileGlobInput &input) {
         const size_t wildcard = pattern.find_first_of("*?[{");

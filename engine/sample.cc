@@ -49,7 +49,7 @@ public:
         }
         if (tpch) load(options, "tpch");
         // Before there is a catalog that speaks of it.
-        if (create && lake.store) run("FROM glob(" + quote_literal(lake.data_path + "*") + ")");
+        if (create && lake.data_in_store()) run("FROM glob(" + quote_literal(lake.data_path + "*") + ")");
         run(attach_sql(lake, {.create = create}));
     }
     ~TrustedInstance() {
@@ -101,7 +101,7 @@ std::string dbgen_sql(double scale_factor, uint32_t part, uint32_t parts) {
 
 Status create_lake(const LakeLocation &lake, const SampleOptions &options) {
     try {
-        if (!lake.store) fs::create_directories(lake.data_path);
+        if (!lake.data_in_store()) fs::create_directories(lake.data_path);
         if (!lake.on_postgres) fs::create_directories(fs::path(lake.metadata_path).parent_path());
         TrustedInstance instance(options, lake, true, false);
         return Status();

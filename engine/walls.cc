@@ -16,6 +16,7 @@
 #include "duckdb/main/database.hpp"
 #include "duckdb/parser/parsed_data/drop_info.hpp"
 #include "engine/failed_commit.h"
+#include "engine/foreign_scan.h"
 #include "sql/rules.h"
 
 namespace roost {
@@ -45,13 +46,11 @@ constexpr std::string_view kTableFunctions[] = {
     "duckdb_settings",
     "duckdb_table_sample",
     "duckdb_temporary_files",
-    "ducklake_add_data_files",
     "ducklake_cleanup_old_files",
     "ducklake_commit",
     "ducklake_delete_orphaned_files",
     "ducklake_expire_snapshots",
     "ducklake_flush_inlined_data",
-    "ducklake_list_files",
     "ducklake_merge_adjacent_files",
     "ducklake_options",
     "ducklake_rewrite_data_files",
@@ -65,8 +64,6 @@ constexpr std::string_view kTableFunctions[] = {
     "json_execute_serialized_sql",
     "pandas_scan",
     "parquet_bloom_probe",
-    "parquet_file_metadata",
-    "parquet_full_metadata",
     "parquet_kv_metadata",
     "parquet_metadata",
     "parquet_schema",
@@ -94,12 +91,23 @@ constexpr std::string_view kTableFunctions[] = {
     "truncate_duckdb_logs",
     "which_secret",
 };
-// The readers of uploaded files: an instance for internal statements keeps them.
+// The readers of uploaded files, and what registers files in place: an instance for internal statements keeps them.
 constexpr std::string_view kFileReaders[] = {
-    "read_csv",       "read_csv_auto",     "read_json",
-    "read_json_auto", "read_json_objects", "read_json_objects_auto",
-    "read_ndjson",    "read_ndjson_auto",  "read_ndjson_objects",
-    "read_parquet",   "sniff_csv",
+    "ducklake_add_data_files",
+    "ducklake_list_files",
+    "parquet_file_metadata",
+    "parquet_full_metadata",
+    "read_csv",
+    "read_csv_auto",
+    "read_json",
+    "read_json_auto",
+    "read_json_objects",
+    "read_json_objects_auto",
+    "read_ndjson",
+    "read_ndjson_auto",
+    "read_ndjson_objects",
+    "read_parquet",
+    "sniff_csv",
 };
 constexpr std::string_view kScalarFunctions[] = {
     "json_serialize_plan", "postgres_hstore_get", "postgres_hstore_to_json", "stats", "vector_type", "write_log"};
@@ -179,7 +187,9 @@ duckdb::unique_ptr<duckdb::FunctionData> bind_parquet_of_lake(duckdb::ClientCont
         throw duckdb::PermissionException(
             "the function parquet_scan is not open to statements (rule function:parquet_scan)");
     }
-    return bind_parquet.load()(context, input, types, names);
+    auto bound = bind_parquet.load()(context, input, types, names);
+    if (bound) open_foreign_files_anew(context, *bound);
+    return bound;
 }
 
 void keep_parquet_for_the_lake(duckdb::ClientContext &context, duckdb::Catalog &system) {

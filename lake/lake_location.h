@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace roost {
 
@@ -25,7 +26,12 @@ struct LakeLocation {
     std::string staging_path;   // directory of uploaded files that internal statements may read
     bool on_postgres = false;   // the catalog is in Postgres: writers need no lease
     int64_t catalog_timeout_ms = 120'000;  // of one question to Postgres
-    std::optional<ObjectStore> store;
+    std::optional<ObjectStore> store;      // where data_path or one of `external` is in a store
+    // Folders of somebody else's Parquet, which the lake reads where it lies and never writes or removes: absolute
+    // directories and s3://BUCKET/PREFIX/, each with a slash at its end.
+    std::vector<std::string> external;
+
+    bool data_in_store() const { return data_path.starts_with("s3://"); }
 };
 
 }  // namespace roost

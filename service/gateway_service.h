@@ -106,6 +106,8 @@ private:
     net::Task<Status> run_one(EntryPtr entry, std::shared_ptr<Session> session, ExecuteRequest request,
                               RunOptions options, bool last);
     net::Task<void> run_imported(EntryPtr entry, std::shared_ptr<Session> session, ImportRequest request);
+    net::Task<Result<std::vector<ExecuteRequest>>> import_statements(std::shared_ptr<Session> session,
+                                                                     const ImportRequest &request);
     net::Task<Status> import_files(EntryPtr entry, std::shared_ptr<Session> session, const ImportRequest &request,
                                    uint64_t &rows);
     void watch_progress(const EntryPtr &entry, RunStream &run);

@@ -58,6 +58,21 @@ Error import_error(Error error, const std::vector<std::pair<std::string, std::st
     return error;
 }
 
+// Reading where somebody else's files lie is the operator's to allow, and the folders are the operator's.
+Status check_in_place(ImportRequest &request) {
+    if (request.principal.role != "admin") {
+        return Status(Code::not_allowed, "registering files in place is for admins")
+            .with_rule("import.in_place")
+            .with_hint("import them with a copy, or ask an admin");
+    }
+    if (!request.files.empty() || request.in_place->patterns.empty()) {
+        return Status(Code::invalid_argument, "an import takes uploaded files or files in place, one or more of them");
+    }
+    request.in_place->schema = request.schema.empty() ? "main" : request.schema;
+    request.in_place->table = request.table;
+    return Status();
+}
+
 }  // namespace
 
 Result<std::string> GatewayService::staging_path(const Principal &, const Uuid &import_id, std::string_view name) {
@@ -81,7 +96,12 @@ void GatewayService::drop_staging(const Uuid &import_id) {
 }
 
 net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest request, int64_t wait_ms) {
-    if (request.files.empty()) co_return Status(Code::invalid_argument, "the import names no files");
+    if (request.files.empty() && !request.in_place) {
+        co_return Status(Code::invalid_argument, "the import names no files");
+    }
+    if (request.in_place) {
+        if (Status refused = check_in_place(request); !refused.ok()) co_return refused;
+    }
     if (request.table.empty()) co_return Status(Code::invalid_argument, "the import names no table");
     if (request.schema.empty()) request.schema = "main";
     for (const ImportRequest::File &file : request.files) {
@@ -100,8 +120,10 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
                                  .origin = "import",
                                  .client_name = "roost import"});
     if (!session.ok()) co_return session.status();
-    const std::string text = "IMPORT " + std::to_string(request.files.size()) + " files INTO " +
-                             quote_identifier(request.schema) + "." + quote_identifier(request.table);
+    const std::string text =
+        (request.in_place ? "REGISTER " + std::to_string(request.in_place->patterns.size()) + " patterns IN PLACE INTO "
+                          : "IMPORT " + std::to_string(request.files.size()) + " files INTO ") +
+        quote_identifier(request.schema) + "." + quote_identifier(request.table);
     const EntryPtr entry = make_entry(*session, text, "import", true);
     for (const ImportRequest::File &file : request.files) {
         auto path = staging_path(request.principal, request.import_id, file.name);
@@ -112,6 +134,7 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
         entry->renames.emplace_back(catalog + ":staging" + path->substr(lake.staging_path.size()), file.original);
     }
     entry->ends_recorded = true;
+    if (request.in_place) request.in_place->commit = entry->info.record.id;
     asio::co_spawn(core_->loop, run_imported(entry, *session, std::move(request)), asio::detached);
     co_return co_await wait_for(entry, wait_ms);
 }
@@ -133,20 +156,26 @@ net::Task<void> GatewayService::run_imported(EntryPtr entry, std::shared_ptr<Ses
     close_session(session);
 }
 
-// BEGIN; the schema; the table from the first group of files, or an insert into the one that exists; inserts from the
-// others; COMMIT. Anything that fails takes all of it back.
-net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<Session> session,
-                                               const ImportRequest &request, uint64_t &rows) {
+// The table from the first group of files, or an insert into the one that exists; inserts from the others.
+net::Task<Result<std::vector<ExecuteRequest>>> GatewayService::import_statements(std::shared_ptr<Session> session,
+                                                                                 const ImportRequest &request) {
     const std::string schema = quote_identifier(session->settings.catalog) + "." + quote_identifier(request.schema);
     const std::string table = schema + "." + quote_identifier(request.table);
+    std::vector<ExecuteRequest> statements;
+    const auto add = [&statements](std::string text, sql::Kind kind) {
+        statements.emplace_back().statement = internal_statement(std::move(text), kind);
+    };
+    if (request.in_place) {
+        add(std::string(kRegisterFiles), sql::Kind::insert);
+        statements.back().params = parameters_of(*request.in_place);
+        co_return statements;
+    }
     auto probe =
         co_await describe(session, internal_statement("SELECT * FROM " + table + " LIMIT 0", sql::Kind::select), {});
     bool exists = probe.ok();
     if (!exists && probe.status().sqlstate() != "42P01" && probe.status().sqlstate() != "3F000")
         co_return probe.status();
-    std::vector<sql::Statement> statements;
-    if (!exists)
-        statements.push_back(internal_statement("CREATE SCHEMA IF NOT EXISTS " + schema, sql::Kind::create_schema));
+    if (!exists) add("CREATE SCHEMA IF NOT EXISTS " + schema, sql::Kind::create_schema);
     for (const char *format : {"parquet", "csv"}) {
         std::string files;
         for (const ImportRequest::File &file : request.files) {
@@ -158,13 +187,23 @@ net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<S
         }
         if (files.empty()) continue;
         const std::string select = " SELECT * FROM " + reader_of(format, files);
-        statements.push_back(
-            exists ? internal_statement("INSERT INTO " + table + " BY NAME" + select, sql::Kind::insert)
-                   : internal_statement("CREATE TABLE " + table + " AS" + select, sql::Kind::create_table_as));
+        if (exists) {
+            add("INSERT INTO " + table + " BY NAME" + select, sql::Kind::insert);
+        } else {
+            add("CREATE TABLE " + table + " AS" + select, sql::Kind::create_table_as);
+        }
         exists = true;
     }
+    co_return statements;
+}
+
+// BEGIN; the schema; the statements; COMMIT. Anything that fails takes all of it back.
+net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<Session> session,
+                                               const ImportRequest &request, uint64_t &rows) {
+    auto statements = co_await import_statements(session, request);
+    if (!statements.ok()) co_return statements.status();
     Status status = (co_await begin_transaction(session, internal_statement("BEGIN", sql::Kind::begin))).status();
-    for (size_t i = 0; i < statements.size() && status.ok(); ++i) {
+    for (size_t i = 0; i < statements->size() && status.ok(); ++i) {
         if (!entry->cancel_reason.ok()) {
             status = entry->cancel_reason;
             break;
@@ -172,8 +211,7 @@ net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<S
         RunOptions options;
         options.internal = true;
         options.in_history = false;
-        ExecuteRequest execute;
-        execute.statement = std::move(statements[i]);
+        ExecuteRequest execute = std::move((*statements)[i]);
         execute.timeout_ms = 24LL * 3'600'000;
         auto made = make_run(session, std::move(execute), std::move(options));
         if (!made.ok()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/register_files.h"
 #include "engine/statement.h"
 #include "meta/store.h"
 #include "net/async.h"
@@ -107,6 +108,9 @@ struct ImportRequest {
         std::string format;    // "parquet" | "csv"
     };
     std::vector<File> files;
+    // Instead of uploaded files: files of others that the table shall read where they lie. For admins. `commit` is
+    // filled in.
+    std::optional<RegisterFiles> in_place;
 };
 
 class Service {

@@ -73,6 +73,7 @@ Task<HttpResponse> Api::import_run(Call &call) {
     for (ImportBody::File &file : body->files) {
         request.files.push_back({std::move(file.name), std::move(file.original), std::move(file.format)});
     }
+    request.in_place = std::move(body->in_place);
     const int64_t wait_ms = body->wait_ms;
     const auto info = co_await service_.run_import(std::move(request), wait_ms);
     if (!info.ok()) co_return error_response(info.status());

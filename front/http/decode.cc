@@ -84,6 +84,14 @@ Status read_string(const JsonFields &fields, std::string_view name, bool require
     return {};
 }
 
+Status read_bool(const JsonFields &fields, std::string_view name, bool &out) {
+    const JsonValue *value = given(fields, name);
+    if (!value) return Status();
+    if (value->kind != Kind::boolean) return bad_field(std::string(name), "must be true or false");
+    out = value->text == "true";
+    return Status();
+}
+
 Status read_seconds(const JsonFields &fields, std::string_view name, bool zero_allowed, double most_s,
                     int64_t &out_ms) {
     const JsonValue *value = given(fields, name);
@@ -489,13 +497,49 @@ Result<SubmitBody> decode_submit(std::string_view body, const DecodeLimits &limi
     return submit;
 }
 
+namespace {
+
+Result<RegisterFiles> decode_in_place(const JsonValue &value) {
+    if (value.kind != Kind::object) return bad_field("in_place", "must be an object");
+    ROOST_ASSIGN_OR_RETURN(
+        const JsonFields fields,
+        parse_fields(value.text, {"paths", "allow_missing", "ignore_extra", "skip_registered", "hive_partitioning"},
+                     {.items_max = 100'000}));
+    RegisterFiles request;
+    const JsonValue *paths = given(fields, "paths");
+    if (!paths || paths->kind != Kind::array || paths->items.empty()) {
+        return bad_field("in_place.paths", "must be an array of at least one file, glob or folder");
+    }
+    for (const JsonValue &path : paths->items) {
+        if (path.kind != Kind::string || path.text.empty()) {
+            return bad_field("in_place.paths", "must hold texts that are not empty");
+        }
+        request.patterns.push_back(path.text);
+    }
+    ROOST_RETURN_IF_ERROR(read_bool(fields, "allow_missing", request.allow_missing));
+    ROOST_RETURN_IF_ERROR(read_bool(fields, "ignore_extra", request.ignore_extra));
+    ROOST_RETURN_IF_ERROR(read_bool(fields, "skip_registered", request.skip_registered));
+    if (given(fields, "hive_partitioning")) {
+        ROOST_RETURN_IF_ERROR(read_bool(fields, "hive_partitioning", request.hive_partitioning.emplace()));
+    }
+    return request;
+}
+
+}  // namespace
+
 Result<ImportBody> decode_import(std::string_view body, const DecodeLimits &limits) {
-    ROOST_ASSIGN_OR_RETURN(const JsonFields fields,
-                           parse_fields(body, {"schema", "table", "files", "wait_timeout_s"}, {.items_max = 100'000}));
+    ROOST_ASSIGN_OR_RETURN(
+        const JsonFields fields,
+        parse_fields(body, {"schema", "table", "files", "in_place", "wait_timeout_s"}, {.items_max = 100'000}));
     ImportBody import;
     ROOST_RETURN_IF_ERROR(read_string(fields, "schema", true, import.schema));
     ROOST_RETURN_IF_ERROR(read_string(fields, "table", true, import.table));
     ROOST_RETURN_IF_ERROR(read_seconds(fields, "wait_timeout_s", true, limits.wait_max_s, import.wait_ms));
+    if (const JsonValue *in_place = given(fields, "in_place")) {
+        if (given(fields, "files")) return bad_field("files", "can't stand beside in_place");
+        ROOST_ASSIGN_OR_RETURN(import.in_place, decode_in_place(*in_place));
+        return import;
+    }
     const JsonValue *files = given(fields, "files");
     if (!files || files->kind != Kind::array || files->items.empty()) {
         return bad_field("files", "must be an array of at least one file");

@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "engine/register_files.h"
 #include "engine/statement.h"
 #include "meta/store.h"
 #include "sql/statement.h"
@@ -84,6 +85,7 @@ struct ImportBody {
     };
     std::string schema, table;
     std::vector<File> files;
+    std::optional<RegisterFiles> in_place;
     int64_t wait_ms = 0;
 };
 Result<ImportBody> decode_import(std::string_view body, const DecodeLimits &limits = {});
