@@ -207,4 +207,75 @@ Parsed<ConfigArguments> parse_config_arguments(const std::vector<std::string> &a
     return {HelpText{line.app().help() + "\nSettings, as flags:\n" + config::print_flags(out.command)}};
 }
 
+namespace {
+
+// What a run of the simulator is made of. The defaults that are shown are those of sim/.
+void add_pool_model(CLI::App &app, sim::PoolOptions &pool, std::vector<std::string> &changes) {
+    app.add_option("--weights", pool.weights, "vCPUs of each node (default: 8 nodes of 4)")->delimiter(',');
+    app.add_option("--slots", pool.slots, "statements that a node has memory for at once")
+        ->check(CLI::Range(1, 1'000'000));
+    app.add_option("--cache-ratio", pool.cache_ratio, "all caches together, as a multiple of the data")
+        ->check(CLI::Range(0.0, 1e6));
+    app.add_option("--store-wait-us", pool.store_wait_us, "until the store's first byte")->check(CLI::Range(0.0, 1e9));
+    app.add_option("--store-bytes-per-us", pool.store_bytes_per_us, "speed of a download")
+        ->check(CLI::Range(1e-3, 1e9));
+    app.add_flag("!--wait-at-first", pool.no_wait, "statements wait at their first node instead of asking the others");
+    app.add_option("--gateways", pool.gateways, "each with a directory of its own")->check(CLI::Range(1, 64));
+    app.add_option("--change", changes, "KIND@COUNT[:NODE[:WEIGHT]]: join, die, restart, replace or reweigh a node")
+        ->delimiter(',');
+}
+
+void add_workload(CLI::App &app, sim::WorkloadOptions &workload) {
+    app.add_option("--units", workload.units, "tables")->check(CLI::Range(1, 10'000'000));
+    app.add_option("--unit-bytes", workload.unit_bytes, "mean size")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+    app.add_option("--size-spread", workload.size_spread, "sigma of the logarithm of sizes")
+        ->check(CLI::Range(0.0, 4.0));
+    app.add_option("--zipf", workload.zipf, "exponent: how much hotter the hot ones are")->check(CLI::Range(0.0, 5.0));
+    app.add_option("--writes", workload.write_share, "share of statements that write")->check(CLI::Range(0.0, 1.0));
+    app.add_option("--joins", workload.join_share, "share that read two tables")->check(CLI::Range(0.0, 1.0));
+    app.add_option("--tenants", workload.tenants, "each with tables of its own, busy by turns")
+        ->check(CLI::Range(1, 100'000));
+    app.add_option("--scan-every", workload.scan_every, "statements between two scans of everything (0: none)");
+    app.add_option("--cpu-us", workload.cpu_us, "mean CPU time of a statement")->check(CLI::Range(1.0, 1e9));
+}
+
+}  // namespace
+
+Parsed<sim::SimCommand> parse_sim_placement_arguments(const std::vector<std::string> &arguments) {
+    CommandLine line(
+        "sim placement",
+        "Runs a workload over a modelled pool with roost's own placement, each policy in turn: least_loaded, "
+        "round_robin, segments, seed (seed 000 exactly), plain (one cap for all), affinity (the default). "
+        "Statements are made from a seed, or read from a trace.");
+    sim::SimCommand out;
+    std::vector<std::string> changes;
+    CLI::App &app = line.app();
+    add_pool_model(app, out.pool, changes);
+    add_workload(app, out.workload);
+    app.add_option("--in-flight", out.in_flight, "statements in flight a node; a run at each")->delimiter(',');
+    app.add_option("--policies", out.policies, "which to run")->delimiter(',');
+    app.add_option("--cap-c", out.cap.c, "cap: so many times the mean of the others")->check(CLI::Range(1.0, 1e6));
+    app.add_option("--cap-slack", out.cap.slack, "cap: at least so many statements a vCPU")
+        ->check(CLI::Range(0.0, 1e6));
+    CLI::Option *warmup = app.add_option("--warmup", out.plan.warmup_statements, "statements before measuring");
+    app.add_option("--statements", out.plan.statements, "statements measured");
+    app.add_option("--seed", out.seed, "of everything random");
+    app.add_option("--trace", out.trace, "a recorded trace instead")->type_name("FILE");
+    app.add_option("--write-trace", out.write_trace, "write the statements there and run nothing")->type_name("FILE");
+    app.add_flag("--markdown", out.markdown, "print a Markdown table");
+    app.get_formatter()->column_width(34);
+    for (CLI::Option *option : app.get_options()) option->capture_default_str();
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    if (help) return {*help};
+    if (!out.trace.empty() && warmup->count() == 0) out.plan.warmup_statements = 0;
+    for (const std::string &each : changes) {
+        ROOST_ASSIGN_OR_RETURN(sim::MembershipChange change, sim::parse_change(each));
+        out.plan.changes.push_back(change);
+    }
+    for (const uint32_t weight : out.pool.weights) {
+        if (weight == 0) return Status(Code::invalid_argument, "a node has one vCPU at least");
+    }
+    return {out};
+}
+
 }  // namespace roost::app

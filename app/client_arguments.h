@@ -1,4 +1,5 @@
-// The command lines of the subcommands that talk to a running pool. (up, gateway and node take settings: config/.)
+// The command lines of the subcommands that talk to a running pool, or to none. (up, gateway and node take settings:
+// config/.)
 // Pure: reads no file and no variable. An unknown flag is an error with a guess of what was meant.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "base/status.h"
 #include "config/settings.h"
 #include "engine/register_files.h"
+#include "sim/report.h"
 
 namespace roost::app {
 
@@ -68,5 +70,7 @@ Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arg
 Parsed<ExplainRouteArguments> parse_explain_route_arguments(const std::vector<std::string> &arguments);
 Parsed<ImportArguments> parse_import_arguments(const std::vector<std::string> &arguments);
 Parsed<ConfigArguments> parse_config_arguments(const std::vector<std::string> &arguments);
+// Without the word "placement".
+Parsed<sim::SimCommand> parse_sim_placement_arguments(const std::vector<std::string> &arguments);
 
 }  // namespace roost::app

@@ -68,6 +68,22 @@ TEST(ClientArguments, ConfigPassesFlagsOn) {
     EXPECT_EQ(arguments.flags, (std::vector<std::string>{"--http", "x:1", "up"}));
 }
 
+TEST(ClientArguments, SimPlacement) {
+    const auto parsed = parse_sim_placement_arguments({"--weights", "16,16,8", "--in-flight", "1,8", "--policies",
+                                                       "seed", "--change", "join@100:0:16,die@200:2", "--trace", "t"});
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    const auto &command = std::get<sim::SimCommand>(*parsed);
+    EXPECT_EQ(command.pool.weights, (std::vector<uint32_t>{16, 16, 8}));
+    EXPECT_EQ(command.in_flight, (std::vector<uint32_t>{1, 8}));
+    EXPECT_EQ(command.policies, std::vector<std::string>{"seed"});
+    ASSERT_EQ(command.plan.changes.size(), 2u);
+    EXPECT_EQ(command.plan.changes[1].node, 2u);
+    EXPECT_EQ(command.plan.warmup_statements, 0u) << "a trace is measured whole";
+    EXPECT_FALSE(parse_sim_placement_arguments({"--weights", "0"}).ok());
+    EXPECT_FALSE(parse_sim_placement_arguments({"--change", "explode@1"}).ok());
+    EXPECT_FALSE(parse_sim_placement_arguments({"--cap-c", "0.5"}).ok());
+}
+
 TEST(ClientArguments, HelpComesBackAsText) {
     const auto parsed = parse_import_arguments({"--help"});
     ASSERT_TRUE(parsed.ok());

@@ -32,6 +32,7 @@ int nodes_main(const std::vector<std::string> &arguments);
 int explain_route_main(const std::vector<std::string> &arguments);
 int import_main(const std::vector<std::string> &arguments);
 int config_main(const std::vector<std::string> &arguments);
+int sim_main(const std::vector<std::string> &arguments);
 
 // "roost COMMAND: message" and the hint, on stderr. Returns the exit status that belongs to the code.
 int print_error(std::string_view command, const Status &error);

@@ -78,6 +78,7 @@ const std::vector<Subcommand> &subcommands() {
         {"nodes", "list the nodes of a pool", nodes_main},
         {"explain-route", "say on which node a statement would run and why", explain_route_main},
         {"config", "print every setting with its value, source and meaning", config_main},
+        {"sim", "run workloads over a modelled pool: sim placement", sim_main},
         {"version", "print the version", version_main},
         {"gateway", "run a gateway",
          with_settings("gateway", Command::gateway, gateway_main,

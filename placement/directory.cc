@@ -111,6 +111,7 @@ const Directory::Owners &Directory::owners_of(const TableUse &use) const {
 }
 
 void Directory::look_at_owners(Look &look, const TableUse &use) const {
+    if (ring_.empty()) return;
     const Owners &owners = owners_of(use);
     for (const auto &[node, bytes] : owners.owned_bytes) {
         if (const auto i = look.find(node)) look.segment_bytes[*i] += bytes;
@@ -223,7 +224,7 @@ Decision Directory::look(std::span<const NodeView> nodes, const Request &request
     look.nodes = nodes;
     look.decision.mode = options_.mode;
     CapOptions cap = options_.cap;
-    if (options_.mode == Mode::segments) cap.rule = CapRule::none;
+    if (options_.mode != Mode::automatic && options_.mode != Mode::affinity) cap.rule = CapRule::none;
     look.caps = caps_of(nodes, cap);
     look.of_node.resize(nodes.size());
     look.claim_bytes.resize(nodes.size());

@@ -435,6 +435,17 @@ TEST(LargeTables, GoToTheNodeThatOwnsMostOfTheirSegmentsAndNeedNoHomes) {
     EXPECT_EQ(owned_bytes, 31 * 64 * kMiB) << "a missing owner's segments are their standbys'";
 }
 
+TEST(LargeTables, WithoutARoutableNodeThereIsNoOwner) {
+    const SegmentSource source = segments(31, 64 * kMiB);
+    TableUse large = table(1, 1, 31 * 64 * kMiB);
+    large.segments = &source;
+    Pool pool(2);
+    for (NodeView &view : pool.views) view.routable = false;
+    const std::vector<TableUse> tables{large, table(2)};
+    EXPECT_EQ(pool.directory.decide(pool.views, {tables, {}, {}}).outcome, Outcome::no_members);
+    EXPECT_EQ(pool.directory.decide(pool.views, {tables, id(0), {}}).candidates[0].node, id(0));
+}
+
 TEST(LargeTables, CrossingTheThresholdIsSticky) {
     const SegmentSource source = segments(8, 64 * kMiB);
     Pool pool(3);
