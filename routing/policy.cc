@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "routing/placement_policy.h"
+
 namespace roost::routing {
 namespace {
 
@@ -72,6 +74,12 @@ private:
 }  // namespace
 
 std::unique_ptr<Policy> make_policy(std::string_view name) {
+    if (name == "affinity" || name == "segments") {
+        placement::DirectoryOptions options;
+        options.mode = *placement::parse_mode(name);
+        return std::make_unique<PlacementPolicy>(std::move(options));
+    }
+    // auto will go by what is warm once nodes report it.
     if (name == "auto" || name == "least_loaded") return std::make_unique<LeastLoaded>(std::string(name));
     if (name == "round_robin") return std::make_unique<RoundRobin>();
     return nullptr;
