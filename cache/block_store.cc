@@ -93,9 +93,24 @@ void BlockStore::drop(const Lease &lease) {
     if (lease.entry_->file) leave(lease.slot_);
 }
 
-Status BlockStore::read(const Lease &lease, uint32_t offset, size_t length, char *buffer) {
-    // Parts of a grain go through here; a thread reads one at a time.
-    static thread_local std::string scratch;
+Status BlockStore::read_grain(Volume &volume, const Lease &lease, uint32_t grain, char *buffer, size_t length) {
+    const uint64_t start = uint64_t{grain} * (options_.block_bytes / kGrains);
+    Status status = volume.data(lease.slot_).read_at(volume.offset(lease.slot_) + start, buffer, length);
+    if (status.ok() && checksum({buffer, length}) != lease.entry_->sums[grain]) {
+        status = Status(Code::data_loss, "a cached block is damaged");
+    }
+    if (status.ok()) return status;
+    drop(lease);
+    if (status.code() == Code::data_loss) {
+        damaged();
+    } else {
+        failed(status, false);
+    }
+    return status;
+}
+
+Status BlockStore::read(const Lease &lease, uint32_t offset, size_t length, char *buffer,
+                        std::shared_ptr<const Grain> &last) {
     const Entry &entry = *lease.entry_;
     if (offset > entry.length_bytes || length > entry.length_bytes - offset) {
         return Status(Code::internal, "a read past the end of a block");
@@ -108,24 +123,20 @@ Status BlockStore::read(const Lease &lease, uint32_t offset, size_t length, char
     const uint32_t grain_bytes = options_.block_bytes / kGrains;
     const uint64_t end = offset + length;
     for (uint64_t at = offset; at < end;) {
-        const uint64_t grain = at / grain_bytes, start = grain * grain_bytes;
+        const auto grain = static_cast<uint32_t>(at / grain_bytes);
+        const uint64_t start = uint64_t{grain} * grain_bytes;
         const uint64_t grain_end = std::min<uint64_t>(start + grain_bytes, entry.length_bytes);
-        const bool whole = at == start && grain_end <= end;
-        if (!whole) scratch.resize(grain_end - start);
-        char *target = whole ? buffer + (at - offset) : scratch.data();
-        Status status =
-            volume->data(lease.slot_).read_at(volume->offset(lease.slot_) + start, target, grain_end - start);
-        if (status.ok() && checksum({target, grain_end - start}) != entry.sums[grain]) {
-            status = Status(Code::data_loss, "a cached block is damaged");
-        }
-        if (!status.ok()) {
-            drop(lease);
-            if (status.code() != Code::data_loss) failed(status, false);
-            if (status.code() == Code::data_loss) damaged();
-            return status;
-        }
         const uint64_t upto = std::min(grain_end, end);
-        if (!whole) std::copy_n(scratch.data() + (at - start), upto - at, buffer + (at - offset));
+        if (at == start && grain_end <= end) {
+            ROOST_RETURN_IF_ERROR(read_grain(*volume, lease, grain, buffer + (at - offset), grain_end - start));
+        } else {
+            if (!last || last->block != entry.block || last->grain != grain) {
+                auto read = std::make_shared<Grain>(Grain{entry.block, grain, std::string(grain_end - start, '\0')});
+                ROOST_RETURN_IF_ERROR(read_grain(*volume, lease, grain, read->bytes.data(), read->bytes.size()));
+                last = std::move(read);
+            }
+            std::copy_n(last->bytes.data() + (at - start), upto - at, buffer + (at - offset));
+        }
         at = upto;
     }
     return Status();

@@ -113,9 +113,14 @@ public:
     // A block that is here. `statement`: uses by the same one in a row count once; 0 counts none.
     Lease lease(const FileRef &file, uint32_t block, uint64_t statement, BlockKind kind);
     bool holds(const FileRef &file, uint32_t block);
+    // An eighth of a block that was read and found whole, of which a caller wanted a part: kept for its next part.
+    struct Grain {
+        uint32_t block = 0, grain = 0;
+        std::string bytes;
+    };
     // Bytes of the leased block into `buffer`, checked. Errors mean that it isn't here after all (and it is not, from
-    // now on).
-    Status read(const Lease &lease, uint32_t offset, size_t length, char *buffer);
+    // now on). `last`: of the same file, may be null; set when a part of a grain was read.
+    Status read(const Lease &lease, uint32_t offset, size_t length, char *buffer, std::shared_ptr<const Grain> &last);
     // Keeps a whole block (the file's last may be short). False when it is not kept, for whatever reason.
     // REQUIRES: `data` is exactly what the file holds there.
     bool put(const FileRef &file, uint32_t block, std::string_view data, BlockKind kind);
@@ -200,6 +205,7 @@ private:
     bool leave(uint32_t slot) ROOST_REQUIRES(mutex_);
     uint64_t evict(const std::vector<FileRef> &files);
     void release(Entry *entry, uint32_t slot);
+    Status read_grain(Volume &volume, const Lease &lease, uint32_t grain, char *buffer, size_t length);
     void drop(const Lease &lease);
     void sweep_files() ROOST_REQUIRES(mutex_);
     Unit &unit(std::string_view tag) ROOST_REQUIRES(mutex_);

@@ -40,7 +40,8 @@ struct BlockStoreTest : ::testing::Test {
         if (!lease) return 0;
         if (length == 0) length = lease.length_bytes();
         std::string bytes(length, '?');
-        if (!store->read(lease, offset, length, bytes.data()).ok()) return 0;
+        std::shared_ptr<const BlockStore::Grain> grain;
+        if (!store->read(lease, offset, length, bytes.data(), grain).ok()) return 0;
         return bytes == bytes_of(key.path, key.version, uint64_t{block} * kBlock + offset, length) ? 1 : -1;
     }
 
@@ -219,7 +220,8 @@ TEST_F(BlockStoreTest, a_leased_block_is_not_overwritten) {
     store->evict_file("a");
     for (uint32_t block = 0; block < 4; ++block) put(key("b", 4), block);
     std::string bytes(kBlock, '?');
-    EXPECT_TRUE(store->read(lease, 0, kBlock, bytes.data()).ok());
+    std::shared_ptr<const BlockStore::Grain> grain;
+    EXPECT_TRUE(store->read(lease, 0, kBlock, bytes.data(), grain).ok());
     EXPECT_EQ(bytes, bytes_of("a", "1", 0, kBlock));
     EXPECT_EQ(look(a, 0), 0);
 }

@@ -54,7 +54,8 @@ bool step(BlockStore &store, Random &random) {
         if (!lease) return true;
         const auto offset = static_cast<uint32_t>(random.below(lease.length_bytes()));
         std::string bytes(1 + random.below(lease.length_bytes() - offset), '?');
-        if (store.read(lease, offset, bytes.size(), bytes.data()).ok()) {
+        std::shared_ptr<const BlockStore::Grain> grain;
+        if (store.read(lease, offset, bytes.size(), bytes.data(), grain).ok()) {
             return bytes == block_of(key, block).substr(offset, bytes.size());
         }
     } else if (what < 90) {
@@ -81,7 +82,8 @@ std::optional<uint64_t> look_at_all(BlockStore &store) {
             auto lease = store.lease(file, block, 0, BlockKind::data);
             if (!lease) continue;
             std::string bytes(lease.length_bytes(), '?');
-            if (!store.read(lease, 0, bytes.size(), bytes.data()).ok()) continue;
+            std::shared_ptr<const BlockStore::Grain> grain;
+            if (!store.read(lease, 0, bytes.size(), bytes.data(), grain).ok()) continue;
             if (bytes != block_of(warm.key, block)) return std::nullopt;
             ++blocks;
         }

@@ -82,7 +82,7 @@ uint64_t mixed(uint64_t x) {
 class Sketch {
 public:
     explicit Sketch(uint64_t blocks)
-        : counters_(std::bit_ceil(std::max<uint64_t>(blocks, 64) * 4)),
+        : counters_(std::bit_ceil(std::max<uint64_t>(blocks, 64) * 16)),
           halve_after_(10 * std::max<uint64_t>(blocks, 64)) {}
 
     void add(uint64_t key) {
@@ -142,14 +142,15 @@ public:
         lists_.add(kMain, slot, key, bytes, kind);
     }
     std::optional<uint32_t> victim() override {
-        while (!lists_.empty(kWindow) && (lists_.bytes(kWindow) > window_bytes_ || lists_.empty(kMain))) {
+        // Not less than its share: room is asked for before the block that needs it comes to the window.
+        while (!lists_.empty(kWindow) && (lists_.bytes(kWindow) >= window_bytes_ || lists_.empty(kMain))) {
             const uint32_t candidate = lists_.head(kWindow);
             if (lists_.bytes(kMain) + lists_.node(candidate).bytes <= main_bytes_) {
                 lists_.move(kMain, candidate);
                 continue;
             }
             const uint32_t rival = least_of_main();
-            if (rival == kNone || worth(candidate) <= worth(rival)) return out(candidate);
+            if (rival == kNone || worth(candidate, 1) <= worth(rival)) return out(candidate);
             lists_.move(kMain, candidate);
             return out(rival);
         }
@@ -165,10 +166,10 @@ private:
     }
     // Uses a byte of room is worth. To fetch a block anew costs a request as well as its bytes; a request is taken as
     // 1 MiB, so short blocks are worth more for their size. Index regions are needed before anything else of a file.
-    double worth(uint32_t slot) {
+    double worth(uint32_t slot, int less_uses = 0) {
         const auto &node = lists_.node(slot);
         const double bytes = std::max<uint32_t>(node.bytes, 4096);
-        const double uses = sketch_.count(node.key) + (node.kind == BlockKind::index ? 4 : 0);
+        const double uses = sketch_.count(node.key) - less_uses + (node.kind == BlockKind::index ? 4 : 0);
         return uses * (bytes + (1 << 20)) / bytes;
     }
     // Of the next few of the main part the one worth least; the hand goes past all of them.
@@ -215,7 +216,7 @@ public:
     }
     std::optional<uint32_t> victim() override {
         while (!lists_.empty(kWindow) || !lists_.empty(kMain)) {
-            const bool small = !lists_.empty(kWindow) && (lists_.bytes(kWindow) > small_bytes_ || lists_.empty(kMain));
+            const bool small = !lists_.empty(kWindow) && (lists_.bytes(kWindow) >= small_bytes_ || lists_.empty(kMain));
             const uint32_t slot = lists_.head(small ? kWindow : kMain);
             auto &node = lists_.node(slot);
             if (small && node.uses > 0) {

@@ -191,13 +191,20 @@ void CacheReader::count(std::atomic<uint64_t> ReadStats::*counter, uint64_t by) 
     cache_.totals_.*counter += by;
 }
 
-void CacheReader::expect(std::vector<ByteRange> ranges) { ahead_.expect(std::move(ranges)); }
-void CacheReader::learn(std::shared_ptr<const FileLayout> layout) { ahead_.learn(std::move(layout)); }
+void CacheReader::expect(std::vector<ByteRange> ranges) {
+    MutexLock lock(mutex_);
+    ahead_.expect(std::move(ranges));
+}
+void CacheReader::learn(std::shared_ptr<const FileLayout> layout) {
+    MutexLock lock(mutex_);
+    ahead_.learn(std::move(layout));
+}
 
-BlockKind CacheReader::kind_of(uint64_t offset, size_t length) const {
+BlockKind CacheReader::kind_of(uint64_t offset, size_t length) {
     const uint64_t end = offset + length;
     // A read that reaches the last eight bytes is one of a footer: no column chunk is there.
     if (end + 8 > key_.size_bytes && length <= kFooterMaxBytes) return BlockKind::index;
+    MutexLock lock(mutex_);
     if (ahead_.layout() != nullptr) {
         for (const ByteRange &range : ahead_.layout()->index_regions) {
             if (offset >= range.offset && end <= range.end()) return BlockKind::index;
@@ -259,7 +266,18 @@ bool CacheReader::read_here(const Span &span, BlockKind kind) {
     auto lease = cache_.blocks_->lease(file_, span.block, stats_->statement, kind);
     if (!lease) return false;
     if (span.target == nullptr) return true;
-    return cache_.blocks_->read(lease, span.offset, span.length, span.target).ok();
+    std::shared_ptr<const BlockStore::Grain> grain;
+    {
+        MutexLock lock(mutex_);
+        grain = last_grain_;
+    }
+    const auto before = grain;
+    if (!cache_.blocks_->read(lease, span.offset, span.length, span.target, grain).ok()) return false;
+    if (grain != before) {
+        MutexLock lock(mutex_);
+        last_grain_ = std::move(grain);
+    }
+    return true;
 }
 
 Status CacheReader::read_spans(std::vector<Span> spans, const Patience &patience, BlockKind kind) {
@@ -325,7 +343,11 @@ Status CacheReader::fetch_all(const SegmentCache::Job &job, const std::vector<Se
 }
 
 void CacheReader::read_ahead(uint64_t offset, size_t length, const Patience &patience) {
-    const auto ranges = ahead_.after(offset, length);
+    std::vector<ByteRange> ranges;
+    {
+        MutexLock lock(mutex_);
+        ranges = ahead_.after(offset, length);
+    }
     if (ranges.empty()) return;
     const uint64_t block_bytes = cache_.blocks_->block_bytes();
     std::vector<uint32_t> blocks;

@@ -170,7 +170,7 @@ private:
     bool read_here(const Span &span, BlockKind kind);
     Status read_around(uint64_t offset, size_t length, char *buffer, const Patience &patience);
     void read_ahead(uint64_t offset, size_t length, const Patience &patience);
-    BlockKind kind_of(uint64_t offset, size_t length) const;
+    BlockKind kind_of(uint64_t offset, size_t length);
     void count(std::atomic<uint64_t> ReadStats::*counter, uint64_t by);
 
     SegmentCache &cache_;
@@ -178,7 +178,9 @@ private:
     const BlockStore::FileRef file_;  // null: can't be cached
     const std::shared_ptr<Store> store_;
     const std::shared_ptr<ReadStats> stats_;
-    ReadAhead ahead_;
+    Mutex mutex_;
+    ReadAhead ahead_ ROOST_GUARDED_BY(mutex_);
+    std::shared_ptr<const BlockStore::Grain> last_grain_ ROOST_GUARDED_BY(mutex_);
 };
 
 class CacheWriter {
