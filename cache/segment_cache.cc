@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cache/parquet_layout.h"
+
 namespace roost::cache {
 namespace {
 
@@ -10,6 +12,7 @@ constexpr int64_t kTickEveryUs = 1'000'000;
 constexpr std::chrono::milliseconds kLookUp(10);  // how long a wait goes on before it looks at its patience
 constexpr size_t kWaitingTasksMax = 256;
 constexpr uint64_t kFooterMaxBytes = 16 << 20;
+constexpr size_t kLayoutsMax = 4096;
 constexpr size_t kSpansAtOnce = 256;  // blocks of one read that are leased or fetched together
 
 // The fetch of another caller ended for a reason that is not ours.
@@ -175,6 +178,26 @@ Status SegmentCache::await(const FlightRef &flight, const Patience &patience) {
     return flight->status;
 }
 
+// ---- layouts
+
+std::shared_ptr<const FileLayout> SegmentCache::layout_of(const BlockStore::FileRef &file) {
+    MutexLock lock(layouts_mutex_);
+    const auto found = layouts_.find(file.get());
+    // Another file may live where a forgotten one did.
+    if (found == layouts_.end() || found->second.file.lock() != file) return nullptr;
+    return found->second.layout;
+}
+
+void SegmentCache::keep_layout(const BlockStore::FileRef &file, std::shared_ptr<const FileLayout> layout) {
+    MutexLock lock(layouts_mutex_);
+    if (!layouts_.contains(file.get())) layouts_order_.push_back(file.get());
+    layouts_[file.get()] = {file, std::move(layout)};
+    while (layouts_order_.size() > kLayoutsMax) {
+        layouts_.erase(layouts_order_.front());
+        layouts_order_.pop_front();
+    }
+}
+
 // ---- reading
 
 CacheReader::CacheReader(SegmentCache &cache, FileKey key, BlockStore::FileRef file, std::shared_ptr<Store> store,
@@ -184,7 +207,10 @@ CacheReader::CacheReader(SegmentCache &cache, FileKey key, BlockStore::FileRef f
       file_(std::move(file)),
       store_(std::move(store)),
       stats_(std::move(stats)),
-      ahead_(key_.size_bytes, cache.options_.fetch_threads > 0 ? cache.options_.read_ahead_max_bytes : 0) {}
+      ahead_(key_.size_bytes, cache.options_.fetch_threads > 0 ? cache.options_.read_ahead_max_bytes : 0) {
+    MutexLock lock(mutex_);
+    if (file_) ahead_.learn(cache_.layout_of(file_));
+}
 
 void CacheReader::count(std::atomic<uint64_t> ReadStats::*counter, uint64_t by) {
     (*stats_).*counter += by;
@@ -195,7 +221,22 @@ void CacheReader::expect(std::vector<ByteRange> ranges) {
     MutexLock lock(mutex_);
     ahead_.expect(std::move(ranges));
 }
-void CacheReader::learn(std::shared_ptr<const FileLayout> layout) {
+
+void CacheReader::learn_layout(uint64_t offset, size_t length, const char *bytes) {
+    ByteRange metadata;
+    {
+        MutexLock lock(mutex_);
+        if (ahead_.layout() != nullptr) return;
+        if (offset + length == key_.size_bytes && length >= 8) {
+            const auto range = parquet_metadata_range({bytes + length - 8, 8}, key_.size_bytes);
+            if (range) metadata_ = *range;
+        }
+        metadata = metadata_;
+    }
+    if (metadata.length == 0 || offset > metadata.offset || offset + length < metadata.end()) return;
+    auto layout = parse_parquet_layout({bytes + (metadata.offset - offset), metadata.length}, key_.size_bytes);
+    if (!layout) return;
+    cache_.keep_layout(file_, layout);
     MutexLock lock(mutex_);
     ahead_.learn(std::move(layout));
 }
@@ -205,6 +246,7 @@ BlockKind CacheReader::kind_of(uint64_t offset, size_t length) {
     // A read that reaches the last eight bytes is one of a footer: no column chunk is there.
     if (end + 8 > key_.size_bytes && length <= kFooterMaxBytes) return BlockKind::index;
     MutexLock lock(mutex_);
+    if (metadata_.length > 0 && offset >= metadata_.offset) return BlockKind::index;
     if (ahead_.layout() != nullptr) {
         for (const ByteRange &range : ahead_.layout()->index_regions) {
             if (offset >= range.offset && end <= range.end()) return BlockKind::index;
@@ -231,6 +273,7 @@ Status CacheReader::read(uint64_t offset, size_t length, char *buffer, const Pat
         ROOST_RETURN_IF_ERROR(read_spans(std::move(spans), patience, kind));
         spans.clear();
     }
+    if (kind == BlockKind::index) learn_layout(offset, length, buffer);
     read_ahead(offset, length, patience);
     return Status();
 }

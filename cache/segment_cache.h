@@ -125,6 +125,8 @@ private:
     // Waits for a flight. Errors of its fetch, or of the patience.
     Status await(const FlightRef &flight, const Patience &patience);
     void tick_if_due();
+    std::shared_ptr<const FileLayout> layout_of(const BlockStore::FileRef &file);
+    void keep_layout(const BlockStore::FileRef &file, std::shared_ptr<const FileLayout> layout);
 
     const SegmentCacheOptions options_;
     Clock &clock_;
@@ -139,6 +141,13 @@ private:
     std::deque<FlightKey> recent_ ROOST_GUARDED_BY(flights_mutex_);  // done, and not on the disk
     uint64_t recent_bytes_ ROOST_GUARDED_BY(flights_mutex_) = 0;
     uint64_t running_ ROOST_GUARDED_BY(flights_mutex_) = 0;
+    struct KnownLayout {
+        std::weak_ptr<BlockStore::File> file;
+        std::shared_ptr<const FileLayout> layout;
+    };
+    Mutex layouts_mutex_;
+    std::unordered_map<const void *, KnownLayout> layouts_ ROOST_GUARDED_BY(layouts_mutex_);  // by file
+    std::deque<const void *> layouts_order_ ROOST_GUARDED_BY(layouts_mutex_);
     std::unique_ptr<Workers> workers_;  // last: its threads use the rest
 };
 
@@ -149,8 +158,6 @@ public:
     Status read(uint64_t offset, size_t length, char *buffer, const Patience &patience);
     // What will be read, in this order: fetched ahead, as far as options allow.
     void expect(std::vector<ByteRange> ranges);
-    // Column chunks and index regions of the file, for reading ahead and for what to prefer.
-    void learn(std::shared_ptr<const FileLayout> layout);
     // Fetches what is missing of the range, and keeps it.
     Status warm(uint64_t offset, uint64_t length, const Patience &patience);
 
@@ -171,6 +178,9 @@ private:
     Status read_around(uint64_t offset, size_t length, char *buffer, const Patience &patience);
     void read_ahead(uint64_t offset, size_t length, const Patience &patience);
     BlockKind kind_of(uint64_t offset, size_t length);
+    // A read of a Parquet footer says where the column chunks are: for reading ahead and for what to prefer, to all
+    // readers of the file from then on.
+    void learn_layout(uint64_t offset, size_t length, const char *bytes);
     void count(std::atomic<uint64_t> ReadStats::*counter, uint64_t by);
 
     SegmentCache &cache_;
@@ -181,6 +191,7 @@ private:
     Mutex mutex_;
     ReadAhead ahead_ ROOST_GUARDED_BY(mutex_);
     std::shared_ptr<const BlockStore::Grain> last_grain_ ROOST_GUARDED_BY(mutex_);
+    ByteRange metadata_ ROOST_GUARDED_BY(mutex_);  // of a Parquet file, once its last bytes were read
 };
 
 class CacheWriter {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "cache/test_store.h"
@@ -229,6 +231,29 @@ TEST_F(SegmentCacheTest, expected_ranges_are_fetched_ahead_once) {
     EXPECT_TRUE(read(*r, 20 * kBlock, kBlock).ok());
     EXPECT_EQ(store->fetches(), 3U);
     EXPECT_EQ(cache->totals().ahead_bytes, 3U * kBlock);
+}
+
+TEST_F(SegmentCacheTest, the_columns_of_a_parquet_file_are_followed_once_its_footer_was_read) {
+    open(256, 2);
+    std::ifstream in("cache/corpus/parquet_layout/three_row_groups", std::ios::binary);
+    const std::string footer{std::istreambuf_iterator<char>(in), {}};
+    const FileKey parquet{"p", "1", 2500576};
+    store->overlay(parquet.size_bytes - footer.size(), footer);
+    std::string bytes(500'000, '?');
+    auto r = reader(parquet);
+    const auto get = [&](uint64_t offset, size_t length) { return r->read(offset, length, bytes.data(), {}).ok(); };
+    EXPECT_TRUE(get(parquet.size_bytes - 8, 8));
+    EXPECT_TRUE(get(parquet.size_bytes - footer.size(), 880));
+    // Column 2 of the first row group and of the second: that of the third comes by itself, through another reader too.
+    r = reader(parquet);
+    EXPECT_TRUE(get(835084, 1934));
+    const uint64_t before = cache->totals().ahead_bytes;
+    EXPECT_TRUE(get(1670182, 1934));
+    while (cache->fetches_in_flight() > 0) std::this_thread::yield();
+    EXPECT_GT(cache->totals().ahead_bytes, before);
+    const uint64_t fetches = store->fetches();
+    EXPECT_TRUE(get(2497618, 1929));
+    EXPECT_EQ(store->fetches(), fetches);
 }
 
 // ---- writes

@@ -174,15 +174,14 @@ Status StoreFetcher::attempt(const FileKey &file, uint64_t offset, size_t length
     race->length = length;
     race->patience = patience;
     race->over = std::make_shared<RaceOver>(patience.cancellation);
+    const int64_t begun_us = clock_.monotonic_us();
     if (hedge_after == 0 || !start(race, 0)) {
-        const int64_t begun_us = clock_.monotonic_us();
         Status status = store_->fetch(file, offset, length, buffer, patience, from);
         if (status.ok()) note_duration(clock_.monotonic_us() - begun_us);
         MutexLock lock(mutex_);
         if (hedge_after == 0) ++counters_.requests;
         return status;
     }
-    const int64_t begun_us = clock_.monotonic_us();
     bool hedged = false, may_hedge = true;
     Status status;
     MutexLock lock(race->mutex);

@@ -38,11 +38,20 @@ public:
         }
         const std::string bytes = bytes_of(file.path, file.version, offset, length);
         std::copy(bytes.begin(), bytes.end(), buffer);
+        for (size_t i = 0; i < overlay_.size(); ++i) {
+            const uint64_t at = overlay_at_ + i;
+            if (at >= offset && at < offset + length) buffer[at - offset] = overlay_[i];
+        }
         from = source;
         return Status();
     }
     void close_gate() { set_gate(true); }
     void open_gate() { set_gate(false); }
+    // Other bytes in this place of every file. Before the first fetch.
+    void overlay(uint64_t at, std::string bytes) {
+        overlay_at_ = at;
+        overlay_ = std::move(bytes);
+    }
     // Told the number of the request (1 is the first), answers what is wrong with it.
     void fail(std::function<Status(uint64_t)> fault) {
         MutexLock lock(mutex_);
@@ -82,6 +91,8 @@ private:
         changed_.notify_all();
     }
 
+    uint64_t overlay_at_ = 0;
+    std::string overlay_;
     Mutex mutex_;
     CondVar changed_;
     bool closed_ ROOST_GUARDED_BY(mutex_) = false;

@@ -12,7 +12,7 @@ namespace roost::cache {
 
 class Workers {
 public:
-    Workers(size_t threads, size_t waiting_max) : waiting_max_(waiting_max) {
+    Workers(size_t threads, size_t waiting_max) : waiting_max_(waiting_max), idle_(threads) {
         for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
     }
     // Finishes what has begun and what waits; tasks look at a wish to stop of their own.
@@ -48,14 +48,16 @@ private:
             std::function<void()> task;
             {
                 MutexLock lock(mutex_);
-                ++idle_;
                 while (waiting_.empty() && !stopping_) changed_.wait(mutex_);
-                --idle_;
                 if (waiting_.empty()) return;
                 task = std::move(waiting_.front());
                 waiting_.pop_front();
+                --idle_;
             }
             task();
+            task = nullptr;  // what it holds goes before the thread counts as free
+            MutexLock lock(mutex_);
+            ++idle_;
         }
     }
 
@@ -63,7 +65,7 @@ private:
     Mutex mutex_;
     CondVar changed_;
     std::deque<std::function<void()>> waiting_ ROOST_GUARDED_BY(mutex_);
-    size_t idle_ ROOST_GUARDED_BY(mutex_) = 0;
+    size_t idle_ ROOST_GUARDED_BY(mutex_);  // threads without a task; those that are still starting count
     bool stopping_ ROOST_GUARDED_BY(mutex_) = false;
     std::vector<std::thread> threads_;  // last: they use what is above
 };
