@@ -12,7 +12,21 @@ constexpr size_t kChunksMax = 1 << 20;
 // Thrift's compact protocol, as far as reading goes. Sticky: after the first fault everything is empty and ok() false.
 class Compact {
 public:
-    enum Type : uint8_t { stop = 0, yes = 1, no = 2, i8 = 3, i16 = 4, i32 = 5, i64 = 6, f64 = 7, binary = 8, list = 9, set = 10, map = 11, structure = 12 };
+    enum Type : uint8_t {
+        stop = 0,
+        yes = 1,
+        no = 2,
+        i8 = 3,
+        i16 = 4,
+        i32 = 5,
+        i64 = 6,
+        f64 = 7,
+        binary = 8,
+        list = 9,
+        set = 10,
+        map = 11,
+        structure = 12
+    };
     struct Field {
         Type type = stop;
         int64_t id = 0;
@@ -139,7 +153,8 @@ public:
 private:
     template <class Visit>
     void for_fields(const Visit &visit) {
-        for (Compact::Field field = in_.field(0); in_.ok() && field.type != Compact::stop; field = in_.field(field.id)) {
+        for (Compact::Field field = in_.field(0); in_.ok() && field.type != Compact::stop;
+             field = in_.field(field.id)) {
             visit(field);
         }
     }

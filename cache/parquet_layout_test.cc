@@ -64,7 +64,8 @@ TEST(ParquetLayoutTest, damaged_metadata_is_refused_or_stays_inside_the_file) {
     SeededRandom random(3);
     for (int i = 0; i < 20'000; ++i) {
         std::string bytes = end.substr(0, 880);
-        for (uint64_t flips = 1 + random.below(4); flips > 0; --flips) bytes[random.below(bytes.size())] = static_cast<char>(random.next());
+        for (uint64_t flips = 1 + random.below(4); flips > 0; --flips)
+            bytes[random.below(bytes.size())] = static_cast<char>(random.next());
         const auto layout = parse_parquet_layout(bytes, kFileBytes);
         if (!layout) continue;
         for (const auto &row_group : layout->row_groups) {

@@ -415,7 +415,7 @@ void CacheReader::read_ahead(uint64_t offset, size_t length, const Patience &pat
 CacheWriter::~CacheWriter() { abandon(); }
 
 void CacheWriter::abandon() {
-    cache_.blocks_->discard(staged_);
+    if (!staged_.empty()) cache_.blocks_->discard(staged_);
     staged_.clear();
     tail_.clear();
     given_up_ = true;

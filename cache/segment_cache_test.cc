@@ -264,6 +264,7 @@ TEST_F(SegmentCacheTest, what_is_written_is_warm_once_it_is_closed) {
     for (uint64_t at = 0; at < bytes.size(); at += 5000) writer->append(at, std::string_view(bytes).substr(at, 5000));
     EXPECT_EQ(cache->blocks().warm_bytes(), 0U);
     EXPECT_EQ(writer->commit(file, "t"), file.size_bytes);
+    writer.reset();
     EXPECT_TRUE(read(*reader(file), 0, file.size_bytes).ok());
     EXPECT_EQ(store->fetches(), 0U);
     open();
