@@ -68,6 +68,27 @@ uint64_t SegmentCache::fetches_in_flight() {
     return running_;
 }
 
+obs::CacheGauges SegmentCache::gauges() {
+    const StoreCounters blocks = blocks_->counters();
+    obs::CacheGauges gauges;
+    gauges.store_bytes = totals_.store_bytes;
+    gauges.peer_bytes = totals_.peer_bytes;
+    gauges.cache_bytes = totals_.cache_bytes;
+    gauges.hits = totals_.hits;
+    gauges.misses = totals_.misses;
+    gauges.joined = totals_.joined;
+    gauges.fetches = totals_.fetches;
+    gauges.inserted = blocks.inserted_blocks;
+    gauges.evicted = blocks.evicted_blocks;
+    gauges.refused = blocks.refused_blocks;
+    gauges.corrupt = blocks.corrupt_blocks;
+    gauges.fetches_in_flight = fetches_in_flight();
+    gauges.warm_bytes = blocks_->warm_bytes();
+    gauges.room_bytes = blocks_->room_bytes();
+    gauges.disk_mode = static_cast<uint64_t>(blocks_->state().mode);
+    return gauges;
+}
+
 void SegmentCache::tick_if_due() {
     const int64_t now = clock_.monotonic_us();
     int64_t due = tick_at_us_.load(std::memory_order_relaxed);

@@ -23,6 +23,7 @@
 #include "cache/store.h"
 #include "cache/workers.h"
 #include "obs/log.h"
+#include "obs/metrics.h"
 
 namespace roost::cache {
 
@@ -71,7 +72,8 @@ public:
     void tick() { blocks_->tick(); }
 
     const ReadStats &totals() const { return totals_; }
-    uint64_t fetches_in_flight();
+    uint64_t fetches_in_flight();  // blocks
+    obs::CacheGauges gauges();     // for obs::Metrics::cache, or a heartbeat that carries them there
     const Clock &clock() const { return clock_; }
 
 private:

@@ -64,6 +64,12 @@ TEST_F(SegmentCacheTest, a_second_read_and_a_read_after_a_restart_ask_nothing_of
     EXPECT_EQ(again->store_bytes, 0U);
     EXPECT_EQ(again->cache_bytes, 4U * kBlock);
     EXPECT_EQ(again->hits, 4U);
+    const auto gauges = cache->gauges();
+    EXPECT_EQ(gauges.store_bytes, 4U * kBlock);
+    EXPECT_EQ(gauges.hits, 4U);
+    EXPECT_EQ(gauges.misses, 4U);
+    EXPECT_EQ(gauges.warm_bytes, 4U * kBlock);
+    EXPECT_EQ(gauges.fetches_in_flight, 0U);
     open();
     EXPECT_TRUE(read(*reader(file), 0, 4 * kBlock).ok());
     EXPECT_EQ(store->fetches(), 1U);

@@ -7,6 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <unordered_map>
 
 #include "obs/process_stats.h"
 #include "obs/series.h"
@@ -104,6 +105,32 @@ public:
         mirror_memory_.get({catalog}).Set(static_cast<double>(gauges.contents->memory_bytes));
     }
 
+    void cache(std::string_view node, const CacheGauges &gauges) override {
+        const auto bring_to = [this, node](Series<Counter, 2> &series, std::string_view what, uint64_t value) {
+            Counter &counter = series.get({node, what});
+            const MutexLock lock(cache_mutex_);
+            // A count that went back is one of a new process.
+            uint64_t &last = cache_last_[&counter];
+            counter.Increment(static_cast<double>(value >= last ? value - last : value));
+            last = value;
+        };
+        bring_to(cache_bytes_, "store", gauges.store_bytes);
+        bring_to(cache_bytes_, "peer", gauges.peer_bytes);
+        bring_to(cache_bytes_, "cache", gauges.cache_bytes);
+        bring_to(cache_blocks_, "hit", gauges.hits);
+        bring_to(cache_blocks_, "miss", gauges.misses);
+        bring_to(cache_blocks_, "joined", gauges.joined);
+        bring_to(cache_blocks_, "inserted", gauges.inserted);
+        bring_to(cache_blocks_, "evicted", gauges.evicted);
+        bring_to(cache_blocks_, "refused", gauges.refused);
+        bring_to(cache_blocks_, "corrupt", gauges.corrupt);
+        bring_to(cache_requests_, "fetch", gauges.fetches);
+        cache_in_flight_.get({node}).Set(static_cast<double>(gauges.fetches_in_flight));
+        cache_warm_.get({node}).Set(static_cast<double>(gauges.warm_bytes));
+        cache_room_.get({node}).Set(static_cast<double>(gauges.room_bytes));
+        cache_disk_.get({node}).Set(static_cast<double>(gauges.disk_mode));
+    }
+
     std::string expose() const override {
         const ProcessStats stats = read_process_stats();
         cpu_->Increment(stats.cpu_seconds - cpu_->Value());
@@ -182,6 +209,22 @@ private:
         lake_counts("roost_mirror_advances_total", "Times that the mirror was brought forward by what had changed");
     Series<Counter, 1> mirror_loads_ =
         lake_counts("roost_mirror_loads_total", "Times that the mirror was read from scratch");
+    Series<Counter, 2> cache_bytes_{
+        {"node", "source"},
+        4 * kNodesMax,
+        counters("roost_cache_read_bytes_total", "Bytes read through the cache, by source")};
+    Series<Counter, 2> cache_blocks_{{"node", "event"},
+                                     8 * kNodesMax,
+                                     counters("roost_cache_blocks_total", "Blocks of the cache, by what happened")};
+    Series<Counter, 2> cache_requests_{
+        {"node", "kind"}, 2 * kNodesMax, counters("roost_cache_requests_total", "Requests of the cache to the store")};
+    Series<Gauge, 1> cache_in_flight_ = node_series("roost_cache_fetches_in_flight", "Blocks being fetched now");
+    Series<Gauge, 1> cache_warm_ = node_series("roost_cache_warm_bytes", "Bytes that the node's cache holds");
+    Series<Gauge, 1> cache_room_ = node_series("roost_cache_room_bytes", "Bytes that the node's cache may hold now");
+    Series<Gauge, 1> cache_disk_ =
+        node_series("roost_cache_disk_mode", "The cache's disk: 0 ok, 1 full (no writes), 2 bypassed");
+    Mutex cache_mutex_;
+    std::unordered_map<const Counter *, uint64_t> cache_last_ ROOST_GUARDED_BY(cache_mutex_);
     Gauge *in_flight_ = nullptr;
     Counter *retries_ = nullptr;
     Counter *conflict_retries_ = nullptr;

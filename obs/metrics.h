@@ -27,6 +27,17 @@ struct LakeGauges {
     std::optional<LakeContents> contents;          // unset: as last told
 };
 
+// A node's segment cache; counts since the node's start.
+struct CacheGauges {
+    uint64_t store_bytes = 0, peer_bytes = 0, cache_bytes = 0;  // read, by where they came from
+    uint64_t hits = 0, misses = 0, joined = 0;                  // blocks
+    uint64_t inserted = 0, evicted = 0, refused = 0, corrupt = 0;
+    uint64_t fetches = 0;  // requests
+    uint64_t fetches_in_flight = 0;
+    uint64_t warm_bytes = 0, room_bytes = 0;
+    uint64_t disk_mode = 0;  // 0 ok, 1 full, 2 bypass
+};
+
 class Metrics {
 public:
     virtual ~Metrics() = default;
@@ -52,6 +63,7 @@ public:
     virtual void node(std::string_view node, const NodeGauges &gauges) = 0;  // roost_node_*{node}
     virtual void node_gone(std::string_view node) = 0;  // keeps the series, sets roost_node_up to 0
     virtual void lake(std::string_view catalog, const LakeGauges &gauges) = 0;  // roost_lake_*, roost_mirror_*{catalog}
+    virtual void cache(std::string_view node, const CacheGauges &gauges) = 0;   // roost_cache_*{node}
     virtual std::string expose() const = 0;
 };
 

@@ -35,6 +35,25 @@ TEST(Metrics, statements_are_counted_by_front_kind_and_status) {
     EXPECT_EQ(found.at(R"(roost_statements_total{front="http",kind="insert",status="failed"})"), 1);
 }
 
+TEST(Metrics, counts_of_a_cache_go_on_when_its_node_starts_again) {
+    const auto metrics = Metrics::make();
+    CacheGauges gauges;
+    gauges.store_bytes = 100;
+    gauges.hits = 7;
+    gauges.warm_bytes = 50;
+    gauges.disk_mode = 2;
+    metrics->cache("n1", gauges);
+    gauges.store_bytes = 130;
+    metrics->cache("n1", gauges);
+    gauges.store_bytes = 20;  // of a new process
+    metrics->cache("n1", gauges);
+    const auto found = samples(*metrics);
+    EXPECT_EQ(found.at(R"(roost_cache_read_bytes_total{node="n1",source="store"})"), 150);
+    EXPECT_EQ(found.at(R"(roost_cache_blocks_total{event="hit",node="n1"})"), 7);
+    EXPECT_EQ(found.at(R"(roost_cache_warm_bytes{node="n1"})"), 50);
+    EXPECT_EQ(found.at(R"(roost_cache_disk_mode{node="n1"})"), 2);
+}
+
 TEST(Metrics, every_name_of_the_interface_is_exposed_with_its_value) {
     const auto metrics = Metrics::make();
     metrics->statements_in_flight(3);
