@@ -52,6 +52,7 @@ Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t 
     const auto space = std::filesystem::space(settings.dir, ec);
     if (ec) return Status(Code::io_error, "can't use " + settings.dir + ": " + ec.message());
     options.spill_max_bytes = space.available / 2;
+    options.cache_max_bytes = settings.cache_max_bytes;
     return options;
 }
 

@@ -12,7 +12,7 @@ constexpr size_t kIdentityMaxBytes = 4096;
 constexpr size_t kLogMaxBytes = 2ULL << 30;
 constexpr size_t kIndexReadBytes = 8192 * kRecordBytes;
 constexpr int64_t kProbeFirstUs = 1'000'000, kProbeMostUs = 60'000'000;
-constexpr uint64_t kLogSlackRecords = 4096;
+constexpr uint64_t kLogSlackMaxRecords = 4096;
 const char *const kLogNames[] = {"files.a", "files.b"};
 
 std::string stripe_name(size_t stripe) { return "blocks." + std::to_string(stripe); }
@@ -229,6 +229,8 @@ Status BlockStore::rewrite_log(const VolumeRef &volume) {
 }
 
 bool BlockStore::log_file(const VolumeRef &volume, const FileRef &file) {
+    // A small cache has few files, and its log little to lose by being rewritten often.
+    const uint64_t slack_records = std::min(kLogSlackMaxRecords, options_.max_bytes / options_.block_bytes / 4);
     std::string record;
     uint64_t live = 0;
     {
@@ -244,7 +246,7 @@ bool BlockStore::log_file(const VolumeRef &volume, const FileRef &file) {
         MutexLock lock(volume->log_mutex);
         log = volume->log;
         at = std::exchange(volume->log_end, volume->log_end + record.size());
-        compact = ++volume->log_records > 2 * live + kLogSlackRecords && !volume->compacting;
+        compact = ++volume->log_records > 2 * live + slack_records && !volume->compacting;
         if (compact) volume->compacting = true;
     }
     const Status status = log->write_at(at, record);

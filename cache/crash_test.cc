@@ -63,7 +63,7 @@ bool step(BlockStore &store, Random &random) {
             if (random.chance(0.5)) return store.commit(file, block, *staged, BlockKind::data), true;
             store.discard({*staged});
         }
-    } else if (what < 94) {
+    } else if (what < 92) {
         (void)store.evict_file(key.path);
     } else if (what < 97) {
         (void)store.pin(key.path, random.chance(0.5));

@@ -44,6 +44,7 @@ struct Settings {
     std::string s3_endpoint, s3_region, s3_url_style;
     std::string s3_access_key_id, s3_secret_access_key, s3_session_token;
     int64_t s3_timeout_ms = 0;
+    uint64_t cache_max_bytes = 0;
     int64_t catalog_timeout_ms = 0;
     std::string staging;  // directory of uploaded files, with an object store
 

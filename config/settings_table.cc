@@ -226,6 +226,8 @@ void add_object_store_limits(std::vector<Setting> &table) {
     using S = Settings;
     table.push_back(row("s3_timeout_ms", kAll, duration(&S::s3_timeout_ms, kSecond, 600 * kSecond), "20s",
                         "Most that one request to the object store may take, in whole seconds; each is tried twice"));
+    table.push_back(row("cache_max_bytes", kAll, bytes(&S::cache_max_bytes, 0, 64 * kTiB), "0",
+                        "Room on each node's disk for what it has read of the object store; 0: nothing is kept"));
     table.push_back(row("catalog_timeout_ms", kAll, duration(&S::catalog_timeout_ms, kSecond, 3600 * kSecond), "120s",
                         "Most that a catalog in Postgres may take for one question"));
     table.push_back(row("staging", kAll, text("PATH", &S::staging), "{dir}/staging",

@@ -11,6 +11,7 @@
 #include "engine/catalog_watch.h"
 #include "engine/execution.h"
 #include "engine/lake_redactions.h"
+#include "engine/object_cache.h"
 #include "lake/ducklake.h"
 #include "lake/postgres_dsn.h"
 
@@ -58,6 +59,7 @@ public:
 private:
     Status watch(const LakeLocation &lake);
     void warm(const std::stop_token &stop, uint32_t slots);
+    Status open_cache(const EngineOptions &options);
     Result<bool> settle_removal(const DeferredRemovals::Entry &entry);
 
     int64_t removal_grace_ms_ = 0;
@@ -65,6 +67,22 @@ private:
     std::vector<std::unique_ptr<CatalogWatch>> watches_;
     std::jthread warmer_;  // last: it is joined before the parts go
 };
+
+// One for all lakes of the node. A disk that fails is no error here: then reads go to the store.
+Status DuckdbEngine::open_cache(const EngineOptions &options) {
+    if (parts_.cache || options.cache_max_bytes == 0) return Status();
+    cache::SegmentCacheOptions cache_options;
+    cache_options.blocks.max_bytes = options.cache_max_bytes;
+    ROOST_ASSIGN_OR_RETURN(parts_.cache, cache::SegmentCache::open(cache::make_posix_disk(options.dir + "/cache"),
+                                                                   cache_options, parts_.clock, *parts_.log));
+    const cache::DiskState state = parts_.cache->blocks().state();
+    parts_.log->info("cache_opened", {{"identity", state.identity},
+                                      {"generation", state.generation},
+                                      {"mode", cache::disk_mode_name(state.mode)},
+                                      {"warm_bytes", parts_.cache->blocks().warm_bytes()},
+                                      {"max_bytes", options.cache_max_bytes}});
+    return Status();
+}
 
 Status DuckdbEngine::open(const EngineOptions &options) {
     ROOST_RETURN_IF_ERROR(verify_extensions(options.extension_dir));
@@ -82,8 +100,11 @@ Status DuckdbEngine::open(const EngineOptions &options) {
     for (const auto &lake : options.lakes) {
         if (lake.on_postgres) ROOST_RETURN_IF_ERROR(watch(lake));
         std::shared_ptr<StoreKeys> keys;
+        std::shared_ptr<ObjectCache> cache;
         if (lake.store) {
             ROOST_ASSIGN_OR_RETURN(keys, StoreKeys::make(*lake.store, options.extension_dir));
+            ROOST_RETURN_IF_ERROR(open_cache(options));
+            if (parts_.cache) cache = std::make_shared<ObjectCache>(*parts_.cache, keys, parts_.clock);
         }
         auto pool = std::make_unique<InstancePool>(
             InstancePoolOptions{
@@ -97,6 +118,7 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                 .redactions = redactions,
                 .removals = parts_.removals.get(),
                 .keys = std::move(keys),
+                .cache = std::move(cache),
                 .pins = lake.external.empty() ? nullptr : std::make_shared<FilePins>(lake),
                 .frozen_dir = options.frozen_quiet_ms < 0 ? std::string() : options.dir + "/frozen/" + lake.catalog,
                 .frozen_quiet_ms = options.frozen_quiet_ms,

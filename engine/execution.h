@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
+#include "cache/segment_cache.h"
 #include "engine/cancellation.h"
 #include "engine/deferred_removals.h"
 #include "engine/engine.h"
@@ -22,7 +24,9 @@ namespace roost {
 
 // What executions need of the engine; outlives them.
 struct EngineParts {
-    std::unique_ptr<DeferredRemovals> removals;  // first: outlives the catalogs
+    SystemClock clock;
+    std::unique_ptr<cache::SegmentCache> cache;  // null: no lake has a store, or there is none; outlives the catalogs
+    std::unique_ptr<DeferredRemovals> removals;  // outlives the catalogs
     std::map<std::string, std::unique_ptr<InstancePool>> catalogs;
     std::unique_ptr<ResultStore> results;
     SessionTable sessions;

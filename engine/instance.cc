@@ -158,7 +158,7 @@ void Instance::set_up() {
         if (frozen && name == catalog_extension) continue;  // it needs neither the scanner nor the way to the catalog
         run(connection, "LOAD " + quote_literal(extension_path(options_.extension_dir, name)));
     }
-    if (options_.keys) let_in(connection, options_.extension_dir, wall_, options_.keys);
+    if (options_.keys) let_in(connection, options_.extension_dir, wall_, options_.keys, options_.cache);
     if (options_.lake.on_postgres && !frozen) bound_catalog_connections(connection, options_.catalog_connections_max);
     run(connection, "SET GLOBAL ducklake_max_retry_count = 5");  // its sleeps can't be interrupted: 1 s in all
     if (options_.lake.on_postgres && !frozen) {

@@ -37,6 +37,7 @@ struct InstanceOptions {
     Redactions redactions;
     DeferredRemovals *removals = nullptr;  // told of files whose removal is put off
     std::shared_ptr<StoreKeys> keys;       // with lake.store
+    std::shared_ptr<ObjectCache> cache;    // for lake.store; null: none
     std::shared_ptr<FilePins> pins;        // with lake.external
     uint32_t catalog_connections_max = 4;  // to a Postgres catalog
 };

@@ -55,6 +55,7 @@ InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes)
         .redactions = options_.redactions,
         .removals = options_.removals,
         .keys = options_.keys,
+        .cache = options_.cache,
         .pins = options_.pins,
         .catalog_connections_max = kSlotConnections,
     };

@@ -26,7 +26,8 @@ struct InstancePoolOptions {
     uint64_t spill_max_bytes = 0;
     Redactions redactions;
     DeferredRemovals *removals = nullptr;
-    std::shared_ptr<StoreKeys> keys;  // with lake.store
+    std::shared_ptr<StoreKeys> keys;     // with lake.store
+    std::shared_ptr<ObjectCache> cache;  // for lake.store; null: none
     std::shared_ptr<FilePins> pins;   // with lake.external
     std::string frozen_dir;           // for frozen catalogs; empty: none are used
     int64_t frozen_quiet_ms = 2'000;

@@ -14,6 +14,7 @@
 #include "duckdb/main/database.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
 #include "engine/duckdb_errors.h"
+#include "engine/object_cache.h"
 #include "engine/pinned_file.h"
 #include "lake/ducklake.h"
 
@@ -62,21 +63,23 @@ private:
 };
 
 // Stands for everything with a scheme. Handles come from the client and carry it, so reads and writes of an open file
-// go to it directly.
+// go to it directly; or they are of the cache (object_cache.h), then they come by here.
 class ObjectStoreFileSystem final : public duckdb::FileSystem {
 public:
     ObjectStoreFileSystem(duckdb::unique_ptr<duckdb::FileSystem> client, std::shared_ptr<FileWall> wall,
-                          std::shared_ptr<StoreKeys> keys)
-        : client_(std::move(client)), wall_(std::move(wall)), keys_(std::move(keys)), opener_(keys_->database()) {}
+                          std::shared_ptr<StoreKeys> keys, std::shared_ptr<ObjectCache> cache)
+        : client_(std::move(client)),
+          wall_(std::move(wall)),
+          keys_(std::move(keys)),
+          cache_(std::move(cache)),
+          opener_(keys_->database()) {}
 
     using Access = FileWall::Access;
     using Opener = duckdb::optional_ptr<duckdb::FileOpener>;
 
     duckdb::unique_ptr<duckdb::FileHandle> OpenFile(const std::string &path, duckdb::FileOpenFlags flags,
-                                                    Opener) override {
-        const auto version = wall_->check_open(duckdb::OpenFileInfo(path), access_of(flags));
-        if (version) return open_pinned(path, flags, *version);
-        return client_->OpenFile(path, flags, &opener_);
+                                                    Opener opener) override {
+        return OpenFileExtended(duckdb::OpenFileInfo(path), flags, opener);
     }
     // A store has no directories: each one is there.
     bool DirectoryExists(const std::string &directory, Opener) override {
@@ -108,18 +111,22 @@ public:
     bool IsPipe(const std::string &, Opener) override { return false; }
     void RemoveFile(const std::string &filename, Opener) override {
         if (wall_->check_removal(filename)) return;
+        if (cache_) cache_->removed(filename);
         client_->RemoveFile(filename, &opener_);
     }
     bool TryRemoveFile(const std::string &filename, Opener) override {
         if (wall_->check_removal(filename)) return true;
         if (!FileExists(filename, nullptr)) return false;
+        if (cache_) cache_->removed(filename);
         client_->RemoveFile(filename, &opener_);
         return true;
     }
     void RemoveFiles(const duckdb::vector<std::string> &filenames, Opener) override {
         duckdb::vector<std::string> now;
         for (const auto &filename : filenames) {
-            if (!wall_->check_removal(filename)) now.push_back(filename);
+            if (wall_->check_removal(filename)) continue;
+            if (cache_) cache_->removed(filename);
+            now.push_back(filename);
         }
         client_->RemoveFiles(now, &opener_);
     }
@@ -127,6 +134,47 @@ public:
     duckdb::vector<duckdb::OpenFileInfo> Glob(const std::string &path, duckdb::FileOpener *) override {
         return matches(path, duckdb::FileGlobInput(duckdb::FileGlobOptions::ALLOW_EMPTY));
     }
+    // Of the cache's handles.
+    using duckdb::FileSystem::Read;
+    using duckdb::FileSystem::Write;
+    void Read(duckdb::FileHandle &handle, void *buffer, int64_t length, duckdb::idx_t offset) override {
+        handle.Cast<CachedObject>().read(buffer, length, offset);
+    }
+    int64_t Read(duckdb::FileHandle &handle, void *buffer, int64_t length) override {
+        auto &object = handle.Cast<CachedObject>();
+        const auto left = static_cast<int64_t>(object.size_bytes() - std::min(object.position, object.size_bytes()));
+        length = std::min(length, left);
+        object.read(buffer, length, object.position);
+        object.position += static_cast<uint64_t>(length);
+        return length;
+    }
+    void Write(duckdb::FileHandle &handle, void *buffer, int64_t length, duckdb::idx_t offset) override {
+        handle.Cast<TeedObject>().write(buffer, length, offset);
+    }
+    int64_t Write(duckdb::FileHandle &handle, void *buffer, int64_t length) override {
+        auto &object = handle.Cast<TeedObject>();
+        object.write(buffer, length, object.size_bytes);
+        return length;
+    }
+    void FileSync(duckdb::FileHandle &handle) override { handle.Cast<TeedObject>().plain().Sync(); }
+    int64_t GetFileSize(duckdb::FileHandle &handle) override {
+        const auto *object = dynamic_cast<CachedObject *>(&handle);
+        if (object == nullptr) return static_cast<int64_t>(handle.Cast<TeedObject>().size_bytes);
+        return static_cast<int64_t>(object->size_bytes());
+    }
+    void Seek(duckdb::FileHandle &handle, duckdb::idx_t offset) override {
+        handle.Cast<CachedObject>().position = offset;
+    }
+    duckdb::idx_t SeekPosition(duckdb::FileHandle &handle) override {
+        const auto *object = dynamic_cast<CachedObject *>(&handle);
+        return object != nullptr ? object->position : handle.Cast<TeedObject>().size_bytes;
+    }
+    // As DuckLake tells the client: objects of a lake have neither.
+    duckdb::timestamp_t GetLastModifiedTime(duckdb::FileHandle &) override { return duckdb::timestamp_t(0); }
+    std::string GetVersionTag(duckdb::FileHandle &) override { return ""; }
+    duckdb::FileType GetFileType(duckdb::FileHandle &) override { return duckdb::FileType::FILE_TYPE_REGULAR; }
+    bool OnDiskFile(duckdb::FileHandle &) override { return false; }
+
     std::string PathSeparator(const std::string &) override { return "/"; }
     bool CanSeek() override { return true; }
     bool CanHandleFile(const std::string &path) override { return has_scheme(path); }
@@ -135,9 +183,10 @@ public:
 protected:
     bool SupportsOpenFileExtended() const override { return true; }
     duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file,
-                                                            duckdb::FileOpenFlags flags, Opener) override {
+                                                            duckdb::FileOpenFlags flags, Opener opener) override {
         const auto version = wall_->check_open(file, access_of(flags));
         if (version) return open_pinned(file.path, flags, *version);
+        if (cache_) return open_cached(file, flags, opener);
         return client_->OpenFile(file, flags, &opener_);
     }
     bool SupportsListFilesExtended() const override { return true; }
@@ -156,6 +205,19 @@ protected:
 private:
     static Access access_of(const duckdb::FileOpenFlags &flags) {
         return flags.OpenForWriting() ? Access::write : Access::read;
+    }
+    duckdb::unique_ptr<duckdb::FileHandle> open_cached(const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
+                                                       Opener opener) {
+        const auto open_plain = [this, file, flags] { return client_->OpenFile(file, flags, &opener_); };
+        if (flags.OpenForWriting()) {
+            auto handle = open_plain();
+            if (!handle || flags.OpenForReading()) return handle;
+            return duckdb::make_uniq<TeedObject>(*this, std::move(handle), cache_);
+        }
+        const auto size_bytes = ObjectCache::size_of(file);
+        if (!size_bytes) return open_plain();
+        return duckdb::make_uniq<CachedObject>(*this, file, flags, cache_->reader(file.path, *size_bytes), opener,
+                                               open_plain);
     }
     // By its path alone, so that the client asks the store what it is. The client compares the ETag that it got then
     // with that of each part it reads.
@@ -188,6 +250,7 @@ private:
     const duckdb::unique_ptr<duckdb::FileSystem> client_;
     const std::shared_ptr<FileWall> wall_;
     const std::shared_ptr<StoreKeys> keys_;
+    const std::shared_ptr<ObjectCache> cache_;  // may be null
     KeyOpener opener_;
 };
 
@@ -252,7 +315,7 @@ void configure_client(duckdb::Connection &connection, const ObjectStore &store) 
 }
 
 void let_in(duckdb::Connection &connection, const std::string &extension_dir, std::shared_ptr<FileWall> wall,
-            std::shared_ptr<StoreKeys> keys) {
+            std::shared_ptr<StoreKeys> keys, std::shared_ptr<ObjectCache> cache) {
     load_client(connection, extension_dir);
     auto &files = connection.context->db->GetFileSystem();
     auto client = files.ExtractSubSystem(kClientName);
@@ -260,8 +323,8 @@ void let_in(duckdb::Connection &connection, const std::string &extension_dir, st
     for (const char *name : kOtherNames) {
         if (!files.ExtractSubSystem(name)) throw duckdb::InternalException(std::string(name) + " is not there");
     }
-    files.RegisterSubSystem(
-        duckdb::make_uniq<ObjectStoreFileSystem>(std::move(client), std::move(wall), std::move(keys)));
+    files.RegisterSubSystem(duckdb::make_uniq<ObjectStoreFileSystem>(std::move(client), std::move(wall),
+                                                                     std::move(keys), std::move(cache)));
 }
 
 void await_uploads(duckdb::DatabaseInstance &database) {

@@ -21,6 +21,8 @@ class DuckDB;
 
 namespace roost {
 
+class ObjectCache;
+
 class StoreKeys {
 public:
     // Errors: as of Instance::make.
@@ -38,9 +40,10 @@ private:
 };
 
 // Loads the client into the instance of `connection` and puts the wall and the keys around it. Other schemes, of the
-// web and of other stores, are refused from then on. Throws DuckDB's exceptions.
+// web and of other stores, are refused from then on. `cache`: what the lake's objects go through, may be null. Throws
+// DuckDB's exceptions.
 void let_in(duckdb::Connection &connection, const std::string &extension_dir, std::shared_ptr<FileWall> wall,
-            std::shared_ptr<StoreKeys> keys);
+            std::shared_ptr<StoreKeys> keys, std::shared_ptr<ObjectCache> cache);
 
 // Waits until the client's uploads in the background have let go of the instance's memory, which they do within the
 // bounds of their requests. Called before an instance is destroyed.

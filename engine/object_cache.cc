@@ -1,0 +1,158 @@
+#include "engine/object_cache.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "duckdb/common/exception.hpp"
+#include "duckdb/main/client_context.hpp"
+#include "duckdb/main/database.hpp"
+#include "engine/duckdb_errors.h"
+
+namespace roost {
+
+namespace {
+
+constexpr size_t kIdleHandlesMax = 64;
+
+// The statement that opened the file was interrupted.
+class Interrupted final : public cache::Cancellation {
+public:
+    explicit Interrupted(duckdb::ClientContext &context) : context_(context.shared_from_this()) {}
+    bool requested() const override {
+        const auto context = context_.lock();
+        return !context || context->IsInterrupted();
+    }
+
+private:
+    const duckdb::weak_ptr<duckdb::ClientContext> context_;
+};
+
+// DuckDB's client of the store, in the private database that holds the keys.
+class ClientStore final : public cache::Store {
+public:
+    explicit ClientStore(std::shared_ptr<StoreKeys> keys) : keys_(std::move(keys)) {}
+
+    Status fetch(const cache::FileKey &file, uint64_t offset, size_t length, char *buffer, const cache::Patience &,
+                 cache::Source &from) override {
+        try {
+            auto handle = take(file);
+            handle->file_system.Read(*handle, buffer, static_cast<int64_t>(length), offset);
+            give_back(std::move(handle));
+        } catch (const std::exception &error) {
+            return status_of(error, "", {});
+        }
+        from = cache::Source::store;
+        return Status();
+    }
+
+private:
+    using Handle = duckdb::unique_ptr<duckdb::FileHandle>;
+
+    Handle take(const cache::FileKey &file) {
+        {
+            MutexLock lock(mutex_);
+            for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+                if ((*it)->path != file.path) continue;
+                Handle handle = std::move(*it);
+                idle_.erase(it);
+                return handle;
+            }
+        }
+        // With these three the client does not ask the store what the object is.
+        duckdb::OpenFileInfo info(file.path);
+        info.extended_info = duckdb::make_shared_ptr<duckdb::ExtendedOpenFileInfo>();
+        info.extended_info->options["file_size"] = duckdb::Value::UBIGINT(file.size_bytes);
+        info.extended_info->options["etag"] = duckdb::Value("");
+        info.extended_info->options["last_modified"] = duckdb::Value::TIMESTAMP(duckdb::timestamp_t(0));
+        // Direct: the cache reads in large parts, the client's own buffer would only copy them.
+        auto flags = duckdb::FileFlags::FILE_FLAGS_READ;
+        flags |= duckdb::FileFlags::FILE_FLAGS_DIRECT_IO;
+        return keys_->database().GetFileSystem().OpenFile(info, flags);
+    }
+    void give_back(Handle handle) {
+        MutexLock lock(mutex_);
+        idle_.push_back(std::move(handle));
+        if (idle_.size() > kIdleHandlesMax) idle_.erase(idle_.begin());
+    }
+
+    const std::shared_ptr<StoreKeys> keys_;  // after idle_ goes: handles use its database
+    Mutex mutex_;
+    std::vector<Handle> idle_ ROOST_GUARDED_BY(mutex_);
+};
+
+// Files of a table are in one folder: the unit whose warmth is told.
+std::string folder_of(const std::string &path) { return path.substr(0, path.rfind('/') + 1); }
+
+cache::FileKey key_of(const std::string &path, uint64_t size_bytes) {
+    return {path, std::string(cache::kImmutable), size_bytes};
+}
+
+cache::StoreFetcherOptions fetcher_options() {
+    cache::StoreFetcherOptions options;
+    // The client asks once more by itself, and a statement may wait for it after that.
+    options.retry_for_ms = 4'000;
+    return options;
+}
+
+}  // namespace
+
+ObjectCache::ObjectCache(cache::SegmentCache &cache, std::shared_ptr<StoreKeys> keys, Clock &clock)
+    : cache_(cache),
+      random_(static_cast<uint64_t>(clock.wall_us())),
+      pause_(cache::make_pause(clock)),
+      store_(std::make_shared<cache::StoreFetcher>(std::make_shared<ClientStore>(std::move(keys)), fetcher_options(),
+                                                   clock, *pause_, random_)) {}
+ObjectCache::~ObjectCache() = default;
+
+std::optional<uint64_t> ObjectCache::size_of(const duckdb::OpenFileInfo &file) {
+    if (!file.extended_info) return std::nullopt;
+    const auto size = file.extended_info->options.find("file_size");
+    if (size == file.extended_info->options.end() || size->second.IsNull()) return std::nullopt;
+    return size->second.GetValue<uint64_t>();
+}
+
+std::unique_ptr<cache::CacheReader> ObjectCache::reader(const std::string &path, uint64_t size_bytes) {
+    return cache_.reader(key_of(path, size_bytes), folder_of(path), store_, nullptr);
+}
+
+void ObjectCache::written(cache::CacheWriter &writer, const std::string &path, uint64_t size_bytes) {
+    (void)writer.commit(key_of(path, size_bytes), folder_of(path));
+}
+
+CachedObject::CachedObject(duckdb::FileSystem &files, const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
+                           std::unique_ptr<cache::CacheReader> reader, duckdb::optional_ptr<duckdb::FileOpener> opener,
+                           OpenPlain open_plain)
+    : duckdb::FileHandle(files, file.path, flags), reader_(std::move(reader)), open_plain_(std::move(open_plain)) {
+    duckdb::optional_ptr<duckdb::ClientContext> context = opener ? opener->TryGetClientContext() : nullptr;
+    if (context) patience_.cancellation = std::make_shared<Interrupted>(*context);
+}
+
+void CachedObject::read(void *buffer, int64_t length, uint64_t offset) {
+    const Status status = reader_->read(offset, static_cast<size_t>(length), static_cast<char *>(buffer), patience_);
+    if (status.ok()) return;
+    if (status.code() == Code::cancelled) throw duckdb::InterruptException();
+    auto plain = open_plain_();
+    plain->file_system.Read(*plain, buffer, length, offset);
+}
+
+TeedObject::TeedObject(duckdb::FileSystem &files, duckdb::unique_ptr<duckdb::FileHandle> plain,
+                       std::shared_ptr<ObjectCache> cache)
+    : duckdb::FileHandle(files, plain->path, plain->flags),
+      plain_(std::move(plain)),
+      cache_(std::move(cache)),
+      writer_(cache_->writer()) {}
+
+void TeedObject::write(void *buffer, int64_t length, uint64_t offset) {
+    plain_->file_system.Write(*plain_, buffer, length, offset);
+    if (writer_) writer_->append(offset, {static_cast<const char *>(buffer), static_cast<size_t>(length)});
+    size_bytes = offset + static_cast<uint64_t>(length);
+}
+
+void TeedObject::Close() {
+    auto writer = std::exchange(writer_, nullptr);
+    plain_->Close();  // throws when the store did not take it: then nothing of it is kept
+    if (writer) cache_->written(*writer, path, size_bytes);
+}
+
+}  // namespace roost

@@ -1,0 +1,83 @@
+// The lake's objects through the node's segment cache. An `ObjectCache` is the way of one lake: it fetches with the
+// store's own client and keys (those of `StoreKeys`, so that a fetch may outlive the instance that asked), with retries
+// and a hedge. Its handles are served by the file system that made them (object_store.cc). Thread-safe.
+//
+// Only what DuckLake names goes through it, with the size that its catalog says: such files never change under their
+// name, so that opening one asks the store nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "cache/segment_cache.h"
+#include "cache/store_fetcher.h"
+#include "duckdb/common/file_opener.hpp"
+#include "duckdb/common/file_system.hpp"
+#include "duckdb/common/open_file_info.hpp"
+#include "engine/object_store.h"
+
+namespace roost {
+
+class ObjectCache {
+public:
+    // `cache` and `clock` outlive it and all handles.
+    ObjectCache(cache::SegmentCache &cache, std::shared_ptr<StoreKeys> keys, Clock &clock);
+    ~ObjectCache();
+
+    // The size that DuckLake gives an object to read; nothing: it is somebody's path.
+    static std::optional<uint64_t> size_of(const duckdb::OpenFileInfo &file);
+    std::unique_ptr<cache::CacheReader> reader(const std::string &path, uint64_t size_bytes);
+    std::unique_ptr<cache::CacheWriter> writer() { return cache_.writer(); }
+    // The object was written whole.
+    void written(cache::CacheWriter &writer, const std::string &path, uint64_t size_bytes);
+    void removed(const std::string &path) { (void)cache_.blocks().evict_file(path); }
+
+private:
+    cache::SegmentCache &cache_;
+    SeededRandom random_;
+    std::unique_ptr<cache::Pause> pause_;
+    std::shared_ptr<cache::Store> store_;
+};
+
+// An object that is read through the cache. What the cache can't get is asked of the client once more, whose error it
+// then is.
+class CachedObject final : public duckdb::FileHandle {
+public:
+    using OpenPlain = std::function<duckdb::unique_ptr<duckdb::FileHandle>()>;
+    CachedObject(duckdb::FileSystem &files, const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
+                 std::unique_ptr<cache::CacheReader> reader, duckdb::optional_ptr<duckdb::FileOpener> opener,
+                 OpenPlain open_plain);
+    void Close() override {}
+    // Throws DuckDB's exceptions.
+    void read(void *buffer, int64_t length, uint64_t offset);
+    uint64_t size_bytes() const { return reader_->key().size_bytes; }
+
+    uint64_t position = 0;
+
+private:
+    const std::unique_ptr<cache::CacheReader> reader_;
+    const OpenPlain open_plain_;
+    cache::Patience patience_;
+};
+
+// An object that is written to the store, and to the cache beside it.
+class TeedObject final : public duckdb::FileHandle {
+public:
+    TeedObject(duckdb::FileSystem &files, duckdb::unique_ptr<duckdb::FileHandle> plain,
+               std::shared_ptr<ObjectCache> cache);
+    void Close() override;
+    void write(void *buffer, int64_t length, uint64_t offset);
+    duckdb::FileHandle &plain() { return *plain_; }
+
+    uint64_t size_bytes = 0;  // written so far
+
+private:
+    const duckdb::unique_ptr<duckdb::FileHandle> plain_;
+    const std::shared_ptr<ObjectCache> cache_;
+    std::unique_ptr<cache::CacheWriter> writer_;  // null: closed
+};
+
+}  // namespace roost

@@ -1,0 +1,124 @@
+"""The segment cache of a node over an S3 store: what was read or written is not fetched again, in another instance or after
+a restart; a disk that fails costs warmth and nothing else."""
+
+import contextlib
+import pathlib
+import threading
+
+import pytest
+
+from fault_proxy import Fault, FaultProxy, Refuse
+from pool import Pool
+from stores import S3
+
+ROWS = 400_000
+
+
+class Count(Fault):
+    """Passes everything on and counts the bytes of answers."""
+
+    def __init__(self):
+        self.bytes = 0
+        self.lock = threading.Lock()
+
+    def response(self, proxy, client, data):
+        with self.lock:
+            self.bytes += len(data)
+        return data
+
+
+class Lake:
+    def fetched(self, call):
+        """What the store sent meanwhile."""
+        count = self.store.fault = Count()
+        call()
+        self.store.fault = None
+        return count.bytes
+
+    def total(self, table):
+        row = self.pool.sql(f"SELECT count(*) AS n, sum(i)::BIGINT AS s, max(s) AS m FROM {table}")[0]
+        assert (int(row["n"]), int(row["s"])) == (self.rows, self.rows * (self.rows - 1) // 2), row
+
+    def cache_dir(self):
+        return next(pathlib.Path(self.pool.dir).rglob("cache/identity")).parent
+
+    def restart(self):
+        self.pool.stop()
+        self.pool.start()
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with contextlib.ExitStack() as stack:
+        lake = Lake()
+        lake.rows = ROWS
+        lake.s3 = stack.enter_context(S3(tmp_path / "s3"))
+        lake.store = stack.enter_context(FaultProxy(("127.0.0.1", lake.s3.port)))
+        flags = lake.s3.flags(port=lake.store.port) + ["--cache-max-bytes", "256MiB"]
+        lake.pool = stack.enter_context(Pool(tmp_path / "pool", nodes=1, flags=flags, env=lake.s3.env()))
+        lake.pool.sql(f"CREATE TABLE t AS SELECT range AS i, md5(range::VARCHAR) AS s FROM range({ROWS})")
+        yield lake
+
+
+def forget(lake):
+    """As if another node had written the table."""
+    lake.pool.stop()
+    for file in lake.cache_dir().iterdir():
+        file.unlink()
+    lake.pool.start()
+
+
+def test_what_was_written_or_read_is_not_fetched_again(lake):
+    size = sum(file.stat().st_size for file in lake.s3.dir.rglob("*.parquet"))
+    assert size > 8_000_000
+    assert lake.fetched(lambda: lake.total("t")) < size / 20, "written through this node"
+    lake.restart()
+    assert lake.fetched(lambda: lake.total("t")) < size / 20, "and after a restart"
+    forget(lake)
+    cold = lake.fetched(lambda: lake.total("t"))
+    assert 0.9 * size < cold < 1.1 * size + 2_000_000
+    assert lake.fetched(lambda: lake.total("t")) < size / 20
+    lake.restart()
+    assert lake.fetched(lambda: lake.total("t")) < size / 20, "read by the process before"
+
+
+def test_reads_of_what_is_warm_need_no_store(lake):
+    lake.restart()  # the engine keeps what it has read, too
+    lake.store.fault = Refuse()
+    lake.total("t")
+    lake.store.fault = None
+
+
+def test_a_cache_directory_that_goes_away_costs_warmth_only(lake):
+    lake.total("t")
+    for file in lake.cache_dir().iterdir():
+        file.unlink()
+    lake.restart()
+    lake.total("t")
+    lake.pool.sql(f"INSERT INTO t SELECT range, 'more' FROM range({ROWS}, {ROWS} + 1000)")
+    lake.rows = ROWS + 1000
+    lake.total("t")
+
+
+def test_damaged_blocks_are_fetched_again(lake):
+    lake.total("t")
+    lake.pool.stop()
+    for file in lake.cache_dir().glob("blocks.*"):
+        data = bytearray(file.read_bytes())
+        data[::10_000] = bytes(byte ^ 0x55 for byte in data[::10_000])
+        file.write_bytes(data)
+    lake.pool.start()
+    assert lake.fetched(lambda: lake.total("t")) > 1_000_000
+    lake.total("t")
+
+
+def test_writes_deletes_and_compactions_are_seen(lake):
+    lake.total("t")
+    lake.pool.sql("DELETE FROM t WHERE i >= 399000")
+    lake.rows = 399_000
+    lake.total("t")
+    lake.pool.sql("INSERT INTO t SELECT range, md5(range::VARCHAR) FROM range(399000, 420000)")
+    lake.rows = 420_000
+    lake.total("t")
+    lake.restart()
+    lake.total("t")
