@@ -139,7 +139,7 @@ Status run_gateway(const config::Settings &settings) {
     auto policy = routing::make_policy(settings.routing);
     if (!policy) {
         return Status(Code::unimplemented, "--routing " + settings.routing + " is not supported yet")
-            .with_hint("this version takes auto, least_loaded or round_robin");
+            .with_hint("this version takes auto, affinity, segments, least_loaded or round_robin");
     }
     cluster::GatewayHub hub(hub_options(settings, std::move(join_token)), clock, *log, loop);
     service::GatewayService service(std::make_unique<service::Core>(hub, *store, std::move(policy), *metrics, *log,

@@ -52,7 +52,7 @@ struct Settings {
     uint32_t nodes = 0;
     uint64_t node_memory_bytes = 0;
     uint32_t node_cpus = 0;  // 0: the machine's, shared out
-    std::string routing;     // auto | affinity | least_loaded | round_robin
+    std::string routing;     // auto | affinity | segments | least_loaded | round_robin
 
     // Ports of the gateway.
     Address http, pg;

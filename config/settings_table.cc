@@ -242,8 +242,9 @@ void add_pool(std::vector<Setting> &table) {
                         "Memory that each node may use, all of it"));
     table.push_back(row("node_cpus", kUp, count_or_auto(&S::node_cpus, 1024), "auto",
                         "CPUs that each node counts on; auto: the machine's, each node all of them"));
-    table.push_back(row("routing", kFront, choice({"auto", "affinity", "least_loaded", "round_robin"}, &S::routing),
-                        "auto", "How a statement's node is chosen; auto is the best that this version has"));
+    table.push_back(row("routing", kFront,
+                        choice({"auto", "affinity", "segments", "least_loaded", "round_robin"}, &S::routing), "auto",
+                        "How a statement's node is chosen; auto is the best that this version has"));
     table.push_back(row("http", kFront, address(&S::http, UnixSocket::refused), "127.0.0.1:8080",
                         "Address of the HTTP interface; port 0: any free one"));
     table.push_back(row("pg", kFront, address(&S::pg, UnixSocket::refused), "127.0.0.1:5433",

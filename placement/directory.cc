@@ -9,6 +9,8 @@ namespace {
 constexpr size_t kHomesMax = 64;
 // How far past the cap a home may win for a unit that no statement reads there at this moment.
 constexpr double kUnreadFactor = 4;
+// And for one that several read.
+constexpr double kSharedFactor = 0.75;
 // Large tables whose owners' bytes are kept; all are computed again when there are more.
 constexpr size_t kOwnersMax = 4'096;
 
@@ -154,7 +156,7 @@ void Directory::score(Look &look) const {
         const bool is_home = candidate.fresh_bytes + candidate.stale_bytes + candidate.coming_bytes > 0;
         if (is_home && options_.cap.rule == CapRule::others && options_.cap.by_demand) {
             const uint32_t reading = look.reading[i];
-            look.caps.cap[i] *= reading == 0 ? kUnreadFactor : reading == 1 ? 1 : 1 / std::max(options_.cap.c, 1.0);
+            look.caps.cap[i] *= reading == 0 ? kUnreadFactor : reading == 1 ? 1 : kSharedFactor;
             candidate.cap = look.caps.cap[i];
             candidate.over_cap = look.caps.over(i);
         }

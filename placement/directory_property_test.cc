@@ -2,6 +2,8 @@
 // overload) against what must hold after each step. The seed is printed when something does not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <map>
 #include <random>
 #include <set>

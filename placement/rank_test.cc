@@ -1,6 +1,8 @@
 // The rank itself: golden vectors, agreement with the formula, shares, and what a change of members moves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cmath>
 #include <cstdio>
 #include <fstream>

@@ -21,6 +21,7 @@
 #include "obs/log.h"
 #include "obs/metrics.h"
 #include "routing/policy.h"
+#include "routing/table_uses.h"
 #include "service/audit.h"
 #include "service/commit_outcomes.h"
 #include "service/lake_mirrors.h"
@@ -86,6 +87,7 @@ struct Core {
     LakeMirrors mirrors;
     std::deque<UnsettledCommit> unsettled;  // nobody knows yet; GatewayService asks again when their nodes are back
     ShapeMemory shapes;
+    routing::TableEpochs epochs;
     Audit audit;
     std::set<RunStream *> running;
     net::Event ended;  // a statement ended (for draining)
@@ -95,6 +97,10 @@ struct Core {
     net::asio::thread_pool parse_pool{2};
 
     routing::ClusterSnapshot snapshot() const;
+    // The statement has been sent to a member.
+    void note_dispatched(routing::Decision &decision, const Uuid &node);
+    // What a statement reads and writes, for a policy that goes by it; of the mirrors as they are.
+    routing::FoundTables tables_of(const sql::Statement &statement, const StatementSettings &settings);
     // Of the oldest nobody will hear any more when there are too many.
     void remember_unsettled(UnsettledCommit commit);
 

@@ -564,7 +564,8 @@ net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session
     }
     Status lost(Code::unavailable, "no node is connected");
     for (int attempt = 0; attempt < 2; ++attempt) {
-        const routing::Decision decision = core_->policy->decide(core_->snapshot(), features);
+        // It reads nothing, so it places nothing.
+        const routing::Decision decision = core_->policy->explain(core_->snapshot(), features);
         if (decision.candidates.empty()) co_return lost;
         features.avoid = decision.candidates.front();
         auto remote = core_->hub.open(decision.candidates.front(), net::FrameType::dispatch, cluster::encode(spec));
@@ -638,7 +639,9 @@ Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &, s
 
 net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principal &, std::string_view workspace,
                                                                   std::string_view sql) {
-    if (Status found = find_workspace(workspace).status(); !found.ok()) co_return found;
+    const auto where = find_workspace(workspace);
+    if (!where.ok()) co_return where.status();
+    const std::string catalog = (*where)->default_catalog;
     const auto statements = co_await parse(sql, sql::Context::oneshot, nullptr);
     if (!statements.ok()) co_return statements.status();
     if (statements->size() != 1)
@@ -648,18 +651,24 @@ net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principa
     features.reads = statement.reads;
     features.writes = statement.writes;
     const routing::ClusterSnapshot cluster = core_->snapshot();
-    const routing::Decision decision = core_->policy->decide(cluster, features);
+    StatementSettings settings;
+    settings.catalog = catalog;
+    const routing::FoundTables found = core_->tables_of(statement, settings);
+    features.tables = found.uses;
+    const routing::Decision decision = core_->policy->explain(cluster, features);
     RouteExplanation explanation;
     explanation.kind = sql::kind_name(statement.kind);
     explanation.policy = core_->policy->name();
-    explanation.reason = decision.reason;
+    explanation.reason = decision.why.empty() ? decision.reason : decision.why;
     if (!decision.candidates.empty()) explanation.node = decision.candidates.front().to_string();
-    for (const Uuid &id : decision.candidates) {
+    for (size_t i = 0; i < decision.candidates.size(); ++i) {
+        const Uuid &id = decision.candidates[i];
         for (const routing::NodeState &node : cluster.nodes) {
             if (node.id != id) continue;
-            explanation.candidates.push_back({id.to_string(), node.load(),
-                                              node.name + ": " + std::to_string(node.in_flight) + " in flight on " +
-                                                  std::to_string(node.weight) + " vCPUs"});
+            std::string note = node.name + ": " + std::to_string(node.in_flight) + " in flight on " +
+                               std::to_string(node.weight) + " vCPUs";
+            if (i < decision.looks.size()) note += "; " + placement::candidate_text(decision.looks[i]);
+            explanation.candidates.push_back({id.to_string(), node.load(), std::move(note)});
         }
     }
     co_return explanation;

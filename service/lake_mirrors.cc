@@ -39,6 +39,11 @@ net::Task<Result<std::shared_ptr<const LakeState>>> LakeMirrors::refresh(std::st
     co_return state;
 }
 
+std::shared_ptr<const LakeState> LakeMirrors::current(const std::string &catalog) const {
+    const auto found = mirrors_.find(catalog);
+    return found == mirrors_.end() ? nullptr : found->second->current();
+}
+
 // Counting the segments costs a look at each table: once a snapshot.
 void LakeMirrors::report(const std::string &catalog, const LakeMirror &mirror, const LakeState &state) {
     const MirrorCounts counts = mirror.counts();

@@ -32,6 +32,8 @@ public:
     // The lake as it is now: a commit that the caller has seen is in it. Errors: not_found (no such catalog),
     // unavailable, timeout, io_error (a catalog that can't be read).
     net::Task<Result<std::shared_ptr<const LakeState>>> refresh(std::string catalog, int64_t wait_ms);
+    // The newest state known, without asking: for what may be behind by a look. Null before the first one.
+    std::shared_ptr<const LakeState> current(const std::string &catalog) const;
 
 private:
     void report(const std::string &catalog, const LakeMirror &mirror, const LakeState &state);

@@ -112,6 +112,7 @@ std::string profile_json(const ProfileFacts &facts) {
     out += ",\"kind\":" + json_quote(facts.kind);
     out += ",\"node\":" + json_quote(facts.node) + ",\"node_name\":" + json_quote(facts.node_name);
     out += ",\"reason\":" + json_quote(facts.decision ? facts.decision->reason : "");
+    if (facts.decision && !facts.decision->why.empty()) out += ",\"why\":" + json_quote(facts.decision->why);
     out += ",\"candidates\":[";
     if (facts.decision) {
         for (size_t i = 0; i < facts.decision->candidates.size(); ++i) {

@@ -30,15 +30,6 @@ double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 
 }  // namespace
 
-routing::ClusterSnapshot Core::snapshot() const {
-    routing::ClusterSnapshot cluster;
-    cluster.nodes.reserve(hub.members().size());
-    for (const auto &[id, member] : hub.members()) {
-        cluster.nodes.push_back({id, member.hello.name, member.hello.cpus, member.in_flight, member.last_used, true});
-    }
-    return cluster;
-}
-
 void Core::remember_unsettled(UnsettledCommit commit) {
     if (unsettled.size() >= limits.unsettled_max) unsettled.pop_front();
     unsettled.push_back(std::move(commit));
@@ -171,7 +162,11 @@ net::Task<Status> RunStream::take_lease() {
 }
 
 Status RunStream::dispatch(std::optional<Uuid> avoid) {
+    // Of an earlier decision nothing is warm: its node was lost, or the statement lost a race.
+    core_.policy->ended(decision_, {});
+    const routing::FoundTables found = core_.tables_of(statement_, spec_.settings);
     routing::StatementFeatures features;
+    features.tables = found.uses;
     features.reads = statement_.reads;
     features.writes = statement_.writes;
     features.avoid = avoid;
@@ -192,6 +187,7 @@ Status RunStream::send_to_next(bool no_wait) {
             remote_ = std::move(*remote);
             remote_->on_progress([this] { note_progress(); });
             record_.node = remote_->node();
+            core_.note_dispatched(decision_, record_.node);
             state_recorded_ = false;
             node_joins_ = core_.outcomes.joins(remote_->node());
             dispatched_us_ = core_.clock.monotonic_us();
@@ -470,6 +466,7 @@ void RunStream::settle(Status status) {
     if (cancel_guard_) cancel_guard_->cancel();
     completion_.status = status;
     timings_.total_us = core_.clock.monotonic_us() - since_us_;
+    core_.policy->ended(decision_, {status.ok() || took_effect_, {}, 0});
     settle_session(status);
     settle_record(status);
     core_.running.erase(this);
