@@ -79,7 +79,7 @@ void BM_hit(benchmark::State &state) {
         if (!reader->read(at, length, buffer.data(), {}).ok()) abort();
         at = (at + length) % kFileBytes;
     }
-    if (cache->totals().fetches > kFileBytes / (4 << 20) + 1) abort();
+    if (cache->totals().fetches > kFileBytes / (8 << 20) + 1) abort();
     state.SetBytesProcessed(state.iterations() * state.range(1));
 }
 
