@@ -116,12 +116,6 @@ TEST_F(StoreFetcherTest, a_slow_answer_is_overtaken_by_a_second_request) {
     make(options);
     for (int i = 0; i < 30; ++i) EXPECT_TRUE(fetch().ok());
     EXPECT_EQ(fetcher->hedge_after_us(), 1000);
-    // The next request answers only after the one behind it has.
-    std::atomic<bool> answered{false};
-    store->fail([&](uint64_t n) {
-        if (n == 32) answered = true;
-        return Status();
-    });
     store->close_gate();
     std::thread slow([&] { EXPECT_TRUE(fetch(4096).ok()); });
     store->await_fetches(31);
