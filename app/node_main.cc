@@ -48,6 +48,7 @@ Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t 
     options.small_bytes = lanes.small_bytes;
     options.pinned_bytes = lanes.pinned_bytes;
     options.result_retention_ms = settings.result_retention_ms;
+    options.orphan_grace_ms = settings.orphan_grace_ms;
     std::error_code ec;
     const auto space = std::filesystem::space(settings.dir, ec);
     if (ec) return Status(Code::io_error, "can't use " + settings.dir + ": " + ec.message());

@@ -71,6 +71,7 @@ struct Settings {
     int64_t session_idle_timeout_ms = 0, session_life_ms = 0, idle_transaction_timeout_ms = 0;
     int64_t result_retention_ms = 0, history_retention_ms = 0;
     int64_t http_hold_max_ms = 0, stop_timeout_ms = 0;
+    int64_t orphan_grace_ms = 0;  // 0: never
     uint64_t sql_text_max_bytes = 0, message_max_bytes = 0, inline_result_max_bytes = 0;
     uint32_t page_rows = 0, page_rows_max = 0;
     uint32_t node_queue_max = 0, gateway_connections_max = 0;

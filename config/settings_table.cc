@@ -285,6 +285,10 @@ void add_limits(std::vector<Setting> &table) {
                         "Longest time that a request waits for a statement to end; clients give up at 60 s"));
     table.push_back(row("stop_timeout_ms", kAll, duration(&S::stop_timeout_ms, 100, 3600 * kSecond), "10s",
                         "Time that running statements have to end when the process is told to stop"));
+    table.push_back(
+        row("orphan_grace_ms", kAll, duration(&S::orphan_grace_ms, 0, 365 * kDay), "2d",
+            "Age from which a file of the lake that no snapshot names is removed: a killed node left it. No "
+            "transaction may be open for more than half of it and commit. 0: nothing is removed"));
     table.push_back(row("sql_text_max_bytes", kFront, bytes(&S::sql_text_max_bytes, 1024, 64 * kMiB), "16MiB",
                         "Longest text of a statement"));
     table.push_back(row("message_max_bytes", kFront, bytes(&S::message_max_bytes, 64 * 1024, 1024 * kMiB), "64MiB",

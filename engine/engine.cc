@@ -10,6 +10,7 @@
 #include "duckdb/main/database.hpp"
 #include "engine/catalog_watch.h"
 #include "engine/execution.h"
+#include "engine/janitor.h"
 #include "engine/lake_redactions.h"
 #include "engine/object_cache.h"
 #include "lake/ducklake.h"
@@ -65,6 +66,7 @@ private:
     int64_t removal_grace_ms_ = 0;
     EngineParts parts_;
     std::vector<std::unique_ptr<CatalogWatch>> watches_;
+    std::unique_ptr<Janitor> janitor_;
     std::jthread warmer_;  // last: it is joined before the parts go
 };
 
@@ -120,6 +122,7 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                 .keys = std::move(keys),
                 .cache = std::move(cache),
                 .pins = lake.external.empty() ? nullptr : std::make_shared<FilePins>(lake),
+                .commit_within_ms = options.orphan_grace_ms / 2,
                 .frozen_dir = options.frozen_quiet_ms < 0 ? std::string() : options.dir + "/frozen/" + lake.catalog,
                 .frozen_quiet_ms = options.frozen_quiet_ms,
             },
@@ -128,6 +131,14 @@ Status DuckdbEngine::open(const EngineOptions &options) {
         ROOST_RETURN_IF_ERROR(pool->small().status());
         parts_.catalogs.emplace(lake.catalog, std::move(pool));
     }
+    std::vector<InstancePool *> pools;
+    for (const auto &[name, pool] : parts_.catalogs) pools.push_back(pool.get());
+    janitor_ = std::make_unique<Janitor>(
+        JanitorOptions{.orphan_grace_ms = options.orphan_grace_ms}, std::move(pools),
+        [this](const std::string &catalog, const std::string &path) {
+            return settle_removal({.catalog = catalog, .path = path});
+        },
+        *parts_.log);
     warmer_ = std::jthread([this, slots = options.warm_slots](const std::stop_token &stop) { warm(stop, slots); });
     return Status();
 }

@@ -35,6 +35,9 @@ struct EngineOptions {
     int64_t result_retention_ms = 86'400'000;
     // Files of a failed commit are kept so long: nobody can still be about to commit them.
     int64_t removal_grace_ms = 600'000;
+    // Files that no snapshot names are orphans of killed nodes from this age on, and removed; no transaction of more
+    // than half of it may commit. 0: neither.
+    int64_t orphan_grace_ms = 0;
     // Statements that only read plan by a copy of the catalog, once nothing was committed for that long. Negative:
     // never.
     int64_t frozen_quiet_ms = 2'000;

@@ -36,6 +36,13 @@ Completion BaseExecution::account(Status status, const ResultOutput *output, con
 
 Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement, Completion &completion) {
     const Stopwatch watch;
+    const int64_t within_ms = instance.options().commit_within_ms;
+    if (within_ms > 0 && connection.age().count() > within_ms) {
+        return Status(Code::failed_precondition, "the transaction was open for too long to commit what it wrote: " +
+                                                     std::to_string(connection.age().count() / 1'000) + " s")
+            .with_sqlstate("25P04")
+            .with_hint("commit within " + std::to_string(within_ms / 1'000) + " s, half of orphan_grace_ms");
+    }
     try {
         auto marked = connection.raw().Query(commit_message_sql(instance.options().lake, statement));
         if (marked->HasError()) return instance.error(marked->GetErrorObject(), "");

@@ -87,6 +87,8 @@ bool holds(LogicalTypeId wide, LogicalTypeId narrow) {
 }
 
 std::optional<LogicalType> common_integer(LogicalTypeId a, LogicalTypeId b) {
+    if (holds(a, b)) return LogicalType(a);
+    if (holds(b, a)) return LogicalType(b);
     for (const LogicalTypeId wide : kIntegers) {
         if (holds(wide, a) && holds(wide, b)) return LogicalType(wide);
     }

@@ -39,6 +39,7 @@ struct InstanceOptions {
     std::shared_ptr<StoreKeys> keys;       // with lake.store
     std::shared_ptr<ObjectCache> cache;    // for lake.store; null: none
     std::shared_ptr<FilePins> pins;        // with lake.external
+    int64_t commit_within_ms = 0;          // an older transaction may not commit what it wrote; 0: any may
     uint32_t catalog_connections_max = 4;  // to a Postgres catalog
 };
 

@@ -29,6 +29,7 @@ struct InstancePoolOptions {
     std::shared_ptr<StoreKeys> keys;     // with lake.store
     std::shared_ptr<ObjectCache> cache;  // for lake.store; null: none
     std::shared_ptr<FilePins> pins;   // with lake.external
+    int64_t commit_within_ms = 0;     // as of InstanceOptions
     std::string frozen_dir;           // for frozen catalogs; empty: none are used
     int64_t frozen_quiet_ms = 2'000;
 };

@@ -74,8 +74,13 @@ void LakeConnection::apply_time_zone(const std::string &time_zone) {
 
 void LakeConnection::begin(bool read_only) {
     auto &transaction = context().transaction;
+    began_ = std::chrono::steady_clock::now();
     transaction.SetAutoCommit(false);  // begins one
     if (read_only) transaction.SetReadOnly();
+}
+
+std::chrono::milliseconds LakeConnection::age() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_);
 }
 
 void LakeConnection::commit(CommitGate &gate) {

@@ -3,6 +3,7 @@
 // Instance.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -47,6 +48,8 @@ public:
     void commit(CommitGate &gate);
     // A commit has failed, and the engine holds on to its transaction for ever.
     bool left_behind() const { return left_behind_; }
+    // Since the transaction began.
+    std::chrono::milliseconds age() const;
     void rollback() noexcept;
     bool in_transaction();
 
@@ -64,6 +67,7 @@ private:
     std::string time_zone_;
     bool spoiled_ = false;
     bool left_behind_ = false;
+    std::chrono::steady_clock::time_point began_;
 };
 
 }  // namespace roost

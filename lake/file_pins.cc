@@ -225,13 +225,23 @@ Status FilePins::load(const std::string &path, const CallLimits &limits) {
     std::vector<std::pair<uint64_t, FileVersion>> found;
     for (const Registration &registration : registrations) {
         if (!registration.snapshot) continue;  // it was not committed
+        // Joined here: the catalog has no index of paths.
+        std::unordered_map<std::string, FileVersion> versions;
         ROOST_RETURN_IF_ERROR(reader_->select(
-            "SELECT p.path, f.mapping_id, f.row_id_start, p.size_bytes, p.modified_ns, p.etag FROM roost_pinned_file p "
-            "JOIN ducklake_data_file f ON f.path = p.path WHERE f.begin_snapshot = " +
-                std::to_string(*registration.snapshot) + " AND p.commit_mark = " + quote_literal(registration.mark),
+            "SELECT path, size_bytes, modified_ns, etag FROM roost_pinned_file WHERE commit_mark = " +
+                quote_literal(registration.mark),
+            [&versions](const MetadataRow &row) {
+                versions.insert_or_assign(row.string(0), FileVersion{row.id(1), row.integer(2), row.string(3)});
+                return true;
+            },
+            limits));
+        ROOST_RETURN_IF_ERROR(reader_->select(
+            "SELECT path, mapping_id, row_id_start FROM ducklake_data_file WHERE begin_snapshot = " +
+                std::to_string(*registration.snapshot),
             [&](const MetadataRow &row) {
-                found.emplace_back(hash_of({row.string(0), row.id(1), row.id(2)}),
-                                   FileVersion{row.id(3), row.integer(4), row.string(5)});
+                const auto version = versions.find(row.string(0));
+                if (version == versions.end()) return true;
+                found.emplace_back(hash_of({row.string(0), row.id(1), row.id(2)}), version->second);
                 return true;
             },
             limits));

@@ -197,9 +197,9 @@ class Lake:
         self.pool, self.postgres, self.s3 = pool, postgres, s3
 
 
-def make_lake(stack, folder, catalog, store, **kwargs):
+def make_lake(stack, folder, catalog, store, more_flags=(), **kwargs):
     postgres = s3 = None
-    flags, env = [], {}
+    flags, env = list(more_flags), {}
     if catalog == "postgres":
         postgres = stack.enter_context(Postgres())
         flags += postgres.flags()

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import uuid
 
 import duckdb
 import psycopg
@@ -302,3 +303,89 @@ def metadata(foreign, sql):
     else:
         with contextlib.closing(sqlite3.connect(foreign.pool.dir / "catalog" / "lake.sqlite", timeout=20)) as connection, connection:
             connection.execute(sql)
+
+
+def many_files(foreign, folder, count):
+    """Cheap ones: names of one file."""
+    first = foreign.write(f"{folder}/part=0/f.parquet", "SELECT range AS id, 'v' || range AS v FROM range(10)")
+    for i in range(1, count):
+        path = foreign.files / folder / f"part={i}" / "f.parquet"
+        path.parent.mkdir()
+        os.link(first, path)
+
+
+def test_many_files(tmp_path):
+    """In the memory that a small node has, with progress, and answered right; in a directory, where files cost nothing. Nearly
+    all of the time is DuckLake's, which takes some milliseconds a file; REGISTER_FILES=10000 is the long form."""
+    count = int(os.environ.get("REGISTER_FILES", "1000"))
+    with contextlib.ExitStack() as stack:
+        foreign = make_foreign(stack, tmp_path, "sqlite", "directory", nodes=1)
+        many_files(foreign, "many", count)
+        body = {"schema": "main", "table": "many", "wait_timeout_s": 0, "in_place": {"paths": [f"{foreign.place}/many/"]}}
+        statement = foreign.pool.request("POST", f"/api/workspaces/main/imports/{uuid.uuid4()}", json=body).json()
+        seen, highest = set(), 0
+        while statement["status"] in ("queued", "running"):
+            highest = max(highest, foreign.pool.node_process(0).memory_info().rss)
+            statement = foreign.pool.request("GET", f"/api/queries/{statement['id']}?wait_timeout_s=0").json()
+            seen.add(statement.get("progress"))
+        assert statement["status"] == "done", statement
+        assert statement["row_count"] == 10 * count
+        assert len(seen - {None}) > 3, seen
+        assert highest < 512 << 20, highest
+        assert rows_of(foreign.pool, "SELECT count(*), count(DISTINCT part), sum(id)::BIGINT FROM many") == [(10 * count, count, 45 * count)]
+        assert rows_of(foreign.pool, "SELECT id, v FROM many WHERE part = 777 AND id = 3") == [(3, "v3")]
+
+
+@pytest.mark.parametrize("catalog", ["sqlite", "postgres"])
+@pytest.mark.parametrize("victim", ["node", "gateway"])
+def test_killed_in_a_registration(tmp_path, catalog, victim):
+    """All of it or nothing, at whatever moment; and asked for again it is there once."""
+    with contextlib.ExitStack() as stack:
+        foreign = make_foreign(stack, tmp_path, catalog, "directory", nodes=1)
+        pool = foreign.pool
+        many_files(foreign, "many", 150)
+        for attempt, moment in enumerate(("list", 45, 90)):
+            table = f"many_{attempt}"
+            body = {"schema": "main", "table": table, "wait_timeout_s": 0, "in_place": {"paths": [f"{foreign.place}/many/"]}}
+            statement = pool.request("POST", f"/api/workspaces/main/imports/{uuid.uuid4()}", json=body).json()
+
+            def reached():
+                state = pool.request("GET", f"/api/queries/{statement['id']}").json()
+                return state["status"] not in ("queued", "running") or moment == "list" or (state.get("progress") or 0) >= moment
+            wait_until(reached, 60, "it is that far")
+            if victim == "node":
+                pool.wait_node_replaced(0, pool.kill_node(0))
+            else:
+                pool.wait_gateway_replaced(pool.kill_gateway())
+
+            def over():
+                answer = pool.request("GET", f"/api/queries/{statement['id']}")
+                return answer.status_code == 200 and answer.json()["status"] not in ("queued", "running") and answer.json()
+            ended = wait_until(over, 90, "it is over")
+            there = pool.sql(f"SELECT count(*) AS n FROM information_schema.tables WHERE table_name = '{table}'")[0]["n"]
+            if ended["status"] == "done":
+                assert there == 1
+            if there:
+                assert rows_of(pool, f"SELECT count(*) FROM {table}") == [(1500,)]
+            foreign.registered("--into", table, "--skip-registered", f"{foreign.place}/many/")
+            assert rows_of(pool, f"SELECT count(*), count(DISTINCT part) FROM {table}") == [(1500, 150)]
+
+
+@pytest.mark.parametrize("catalog", ["sqlite", "postgres"])
+def test_reads_by_a_frozen_catalog_look_at_the_files_too(tmp_path, catalog):
+    """The node's copy of the metadata names the same files, and pins are asked for all the same."""
+    with contextlib.ExitStack() as stack:
+        foreign = make_foreign(stack, tmp_path, catalog, "directory", nodes=1, node_memory="2GiB")
+        foreign.write("f/k=1/a.parquet", "SELECT range AS id FROM range(1000)")
+        foreign.write("f/k=2/b.parquet", "SELECT range AS id FROM range(1000, 2000)")
+        foreign.registered("--into", "t", f"{foreign.place}/f/")
+
+        def frozen():
+            assert rows_of(foreign.pool, "SELECT k, count(*), sum(id)::BIGINT FROM t GROUP BY k ORDER BY k") == [
+                (1, 1000, 499500), (2, 1000, 1499500)]
+            return '"event":"frozen_catalog"' in (foreign.pool.dir / "log" / "node-1.log").read_text(errors="replace")
+        wait_until(frozen, 60, "a frozen catalog is used")
+        assert frozen()
+        foreign.write("f/k=1/a.parquet", "SELECT 999 - range AS id FROM range(1000)")
+        assert "was changed" in failure(foreign.pool, "SELECT sum(id) FROM t")
+        assert rows_of(foreign.pool, "SELECT count(*) FROM t WHERE k = 2") == [(1000,)]
