@@ -186,7 +186,7 @@ protected:
                                                             duckdb::FileOpenFlags flags, Opener opener) override {
         const auto version = wall_->check_open(file, access_of(flags));
         if (version) return open_pinned(file.path, flags, *version);
-        if (cache_) return open_cached(file, flags, opener);
+        if (cache_ && !wall_->is_external(file.path)) return open_cached(file, flags, opener);
         return client_->OpenFile(file, flags, &opener_);
     }
     bool SupportsListFilesExtended() const override { return true; }
