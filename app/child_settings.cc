@@ -56,6 +56,10 @@ Settings with_absolute_paths(Settings settings) {
     for (DatabaseLocation *database : {&settings.catalog, &settings.meta}) {
         if (database->kind == DatabaseLocation::Kind::sqlite) database->place = absolute(database->place);
     }
+    for (config::CatalogEntry &entry : settings.more_catalogs) {
+        if (!entry.store.is_s3) entry.store.path = absolute(entry.store.path);
+        if (entry.catalog.kind == DatabaseLocation::Kind::sqlite) entry.catalog.place = absolute(entry.catalog.place);
+    }
     settings.staging = absolute(settings.staging);
     settings.ready_file = absolute(settings.ready_file);
     if (settings.listen.is_unix()) {
@@ -65,7 +69,10 @@ Settings with_absolute_paths(Settings settings) {
             settings.listen = config::Address{"127.0.0.1", 0, ""};
         }
     }
+    settings.catalogs = absolute(settings.catalogs);
     for (const char *name : {"store", "external", "staging", "catalog", "meta", "listen"}) given(settings, name);
+    // Where the default file is not there, naming it would be an error.
+    if (!settings.more_catalogs.empty()) given(settings, "catalogs");
     return settings;
 }
 
@@ -94,6 +101,10 @@ Status check_supported(const Settings &settings) {
     };
     if (settings.catalog.kind == DatabaseLocation::Kind::postgres) {
         ROOST_RETURN_IF_ERROR(complete_dsn(settings.catalog.place).status());
+    }
+    for (const config::CatalogEntry &entry : settings.more_catalogs) {
+        if (entry.catalog.kind != DatabaseLocation::Kind::postgres) continue;
+        ROOST_RETURN_IF_ERROR(complete_dsn(entry.catalog.place).status());
     }
     if (settings.meta.kind != DatabaseLocation::Kind::sqlite) return not_yet("--meta postgres:", "sqlite:PATH");
     return {};

@@ -34,8 +34,7 @@ namespace {
 
 namespace asio = net::asio;
 
-// The admin user, the workspace and the catalog, where the meta store has none yet.
-Status seed_meta(meta::Store &store, const config::Settings &settings, const LakeLocation &lake, const Clock &clock) {
+Status seed_admin(meta::Store &store, const config::Settings &settings, const Clock &clock) {
     ROOST_ASSIGN_OR_RETURN(const auto credentials, ensure_credentials(pool_paths(settings.dir).credentials()));
     ROOST_ASSIGN_OR_RETURN(auto user, store.find_user(credentials.user));
     if (!user) {
@@ -44,13 +43,46 @@ Status seed_meta(meta::Store &store, const config::Settings &settings, const Lak
         ROOST_RETURN_IF_ERROR(store.put_user(*user));
     }
     ROOST_ASSIGN_OR_RETURN(const auto token_user, store.find_token(credentials.token));
-    if (!token_user) ROOST_RETURN_IF_ERROR(store.put_token(user->id, credentials.token, 0));
+    if (token_user) return Status();
+    return store.put_token(user->id, credentials.token, 0);
+}
+
+// A catalog that the settings name, and its workspace, where the meta store does not know them. One that moved to
+// another database is brought up to date; the workspace that it was once put into stays.
+Status seed_catalog(meta::Store &store, const LakeLocation &lake, const std::string &workspace,
+                    const std::string &database, const Clock &clock) {
+    const std::string metadata = config::mask_password(database);
+    ROOST_ASSIGN_OR_RETURN(const auto catalogs, store.catalogs());
+    for (meta::Catalog known : catalogs) {
+        if (known.slug != lake.catalog) continue;
+        if (known.metadata == metadata && known.data_path == lake.data_path) return Status();
+        known.metadata = metadata;
+        known.data_path = lake.data_path;
+        return store.put_catalog(known);
+    }
     ROOST_ASSIGN_OR_RETURN(const auto workspaces, store.workspaces());
-    if (!workspaces.empty()) return Status();
-    const meta::Workspace workspace{Uuid::make(), kDefaultWorkspace, kDefaultWorkspace, lake.catalog, clock.wall_us()};
-    ROOST_RETURN_IF_ERROR(store.put_workspace(workspace));
-    return store.put_catalog({Uuid::make(), lake.catalog, config::mask_password(settings.catalog.to_string()),
-                              lake.data_path, workspace.id, true, clock.wall_us()});
+    Uuid id;
+    for (const meta::Workspace &known : workspaces) {
+        if (known.slug == workspace) id = known.id;
+    }
+    const bool is_first = id.is_nil();
+    if (is_first) {
+        id = Uuid::make();
+        ROOST_RETURN_IF_ERROR(store.put_workspace({id, workspace, workspace, lake.catalog, clock.wall_us()}));
+    }
+    return store.put_catalog({Uuid::make(), lake.catalog, metadata, lake.data_path, id, is_first, clock.wall_us()});
+}
+
+// The admin user, the workspaces and the catalogs, where the meta store has none yet.
+Status seed_meta(meta::Store &store, const config::Settings &settings, const std::vector<LakeLocation> &lakes,
+                 const Clock &clock) {
+    ROOST_RETURN_IF_ERROR(seed_admin(store, settings, clock));
+    ROOST_RETURN_IF_ERROR(seed_catalog(store, lakes.front(), kDefaultWorkspace, settings.catalog.to_string(), clock));
+    for (size_t i = 0; i < settings.more_catalogs.size(); ++i) {
+        const config::CatalogEntry &entry = settings.more_catalogs[i];
+        ROOST_RETURN_IF_ERROR(seed_catalog(store, lakes[i + 1], entry.workspace, entry.catalog.to_string(), clock));
+    }
+    return Status();
 }
 
 cluster::HubOptions hub_options(const config::Settings &settings, std::string join_token) {
@@ -130,9 +162,9 @@ Status run_gateway(const config::Settings &settings) {
     const auto log = obs::make_log("gateway", settings.log_file, obs::parse_level(settings.log_level));
     const auto metrics = obs::Metrics::make();
     net::Loop loop;
-    const LakeLocation lake = lake_of(settings);
+    const std::vector<LakeLocation> lakes = lakes_of(settings);
     ROOST_ASSIGN_OR_RETURN(const auto store, meta::Store::open(settings.meta.to_string()));
-    ROOST_RETURN_IF_ERROR(seed_meta(*store, settings, lake, clock));
+    ROOST_RETURN_IF_ERROR(seed_meta(*store, settings, lakes, clock));
     ROOST_ASSIGN_OR_RETURN(
         std::string join_token,
         ensure_join_token(settings.token_file.empty() ? pool_paths(settings.dir).join_token() : settings.token_file));
@@ -150,7 +182,7 @@ Status run_gateway(const config::Settings &settings) {
     pg::Listener pg(loop, service, clock, *log, pg_options(settings));
     // What a second signal, or an error below, leaves half done is taken apart while all that it uses is there.
     const net::LoopEnd end(loop);
-    ROOST_RETURN_IF_ERROR(service.start({lake}));
+    ROOST_RETURN_IF_ERROR(service.start(lakes));
     ROOST_RETURN_IF_ERROR(hub.listen());
     ROOST_RETURN_IF_ERROR(http.listen(settings.http.to_string()));
     ROOST_RETURN_IF_ERROR(pg.listen());

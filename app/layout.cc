@@ -35,27 +35,40 @@ std::string folder_of(const config::StoreLocation &location) {
     return folder;
 }
 
-}  // namespace
-
-LakeLocation lake_of(const config::Settings &settings) {
+LakeLocation lake_at(const config::Settings &settings, const std::string &name, const config::StoreLocation &store,
+                     const config::DatabaseLocation &catalog) {
     LakeLocation lake;
-    lake.catalog = kDefaultCatalog;
-    lake.metadata_path = settings.catalog.place;
+    lake.catalog = name;
+    lake.metadata_path = catalog.place;
     lake.catalog_timeout_ms = settings.catalog_timeout_ms;
-    lake.on_postgres = settings.catalog.kind == config::DatabaseLocation::Kind::postgres;
-    if (settings.store.is_s3) {
-        lake.data_path = settings.store.to_string() + "/data/";
-        lake.staging_path = settings.staging;
+    lake.on_postgres = catalog.kind == config::DatabaseLocation::Kind::postgres;
+    if (store.is_s3) {
+        lake.data_path = store.to_string() + "/data/";
         lake.store = object_store_of(settings);
     } else {
-        lake.data_path = settings.store.path + "/data/";
-        lake.staging_path = settings.store.path + "/staging";
+        lake.data_path = store.path + "/data/";
     }
     for (const config::StoreLocation &location : settings.external) {
         lake.external.push_back(folder_of(location));
         if (location.is_s3 && !lake.store) lake.store = object_store_of(settings);
     }
+    // One place for all: an upload is there before anybody says which catalog it is for.
+    lake.staging_path = settings.store.is_s3 ? settings.staging : settings.store.path + "/staging";
     return lake;
+}
+
+}  // namespace
+
+LakeLocation lake_of(const config::Settings &settings) {
+    return lake_at(settings, kDefaultCatalog, settings.store, settings.catalog);
+}
+
+std::vector<LakeLocation> lakes_of(const config::Settings &settings) {
+    std::vector<LakeLocation> lakes = {lake_of(settings)};
+    for (const config::CatalogEntry &entry : settings.more_catalogs) {
+        lakes.push_back(lake_at(settings, entry.name, entry.store, entry.catalog));
+    }
+    return lakes;
 }
 
 std::string extension_dir() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/status.h"
@@ -17,6 +18,8 @@ inline constexpr const char *kDefaultCatalog = "lake";
 // The lake of these settings: data files in STORE/data, the catalog in its SQLite file or in Postgres; uploads in
 // STORE/staging of a directory, else in DIR/staging, where DIR is the directory of the whole pool.
 LakeLocation lake_of(const config::Settings &settings);
+// That one and those of the file of catalogs: their files are in STORE/data of their own stores, uploads in one place.
+std::vector<LakeLocation> lakes_of(const config::Settings &settings);
 
 // Beside the binary when it is installed, else the build tree's.
 std::string extension_dir();

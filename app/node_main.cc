@@ -42,7 +42,7 @@ Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t 
     EngineOptions options;
     options.dir = settings.dir;
     options.extension_dir = extension_dir();
-    options.lakes.push_back(lake_of(settings));
+    options.lakes = lakes_of(settings);
     options.threads = cpus;
     const admission::Lanes lanes = admission::lanes_of(budget_bytes);
     options.small_bytes = lanes.small_bytes;

@@ -60,19 +60,28 @@ Status allow_postgres(const std::string &dsn, ProcessWallOptions &options) {
     return Status();
 }
 
+Status allow_lake(const LakeLocation &lake, ProcessWallOptions &options) {
+    options.read_only.push_back(lake.staging_path);
+    if (lake.store) allow_store(*lake.store, options);
+    if (!lake.data_in_store()) options.read_write.push_back(lake.data_path);
+    for (const std::string &folder : lake.external) {
+        if (folder.starts_with('/')) options.read_only.push_back(folder);
+    }
+    if (lake.on_postgres) return allow_postgres(lake.metadata_path, options);
+    options.read_write.push_back(std::filesystem::path(lake.metadata_path).parent_path().string());
+    return Status();
+}
+
 // What a node has to do with: its own directory, the lake and its catalog, the engine's extensions, what the kernel
 // says of memory and processors; and, for what is reached by network (gateway, store, catalog), its port and what
 // finding it by name takes.
 Result<ProcessWallOptions> wall_options(const config::Settings &settings) {
     namespace fs = std::filesystem;
-    const LakeLocation lake = lake_of(settings);
     ProcessWallOptions options;
     options.read_write = {settings.dir};
-    if (!lake.data_in_store()) options.read_write.push_back(lake.data_path);
-    if (!lake.on_postgres) options.read_write.push_back(fs::path(lake.metadata_path).parent_path().string());
     if (settings.log_file != "-") options.read_write.push_back(fs::absolute(settings.log_file).parent_path().string());
-    options.read_only = {lake.staging_path, extension_dir(),           "/proc/self", "/proc/meminfo",
-                         "/sys/fs/cgroup",  "/sys/devices/system/cpu", "/dev/null",  "/dev/urandom"};
+    options.read_only = {extension_dir(),           "/proc/self",  "/proc/meminfo", "/sys/fs/cgroup", "/dev/null",
+                         "/sys/devices/system/cpu", "/dev/urandom"};
 #if __has_feature(address_sanitizer)
     // Where a sanitizer writes what it finds.
     if (const char *findings = std::getenv("SANITIZER_FINDINGS")) options.read_write.emplace_back(findings);
@@ -81,11 +90,7 @@ Result<ProcessWallOptions> wall_options(const config::Settings &settings) {
         options.connect_ports.push_back(settings.join->port);
         options.read_only.insert(options.read_only.end(), std::begin(kNameFiles), std::end(kNameFiles));
     }
-    if (lake.store) allow_store(*lake.store, options);
-    for (const std::string &folder : lake.external) {
-        if (folder.starts_with('/')) options.read_only.push_back(folder);
-    }
-    if (lake.on_postgres) ROOST_RETURN_IF_ERROR(allow_postgres(lake.metadata_path, options));
+    for (const LakeLocation &lake : lakes_of(settings)) ROOST_RETURN_IF_ERROR(allow_lake(lake, options));
     return options;
 }
 
@@ -106,7 +111,9 @@ void wipe_environment() {
 Result<ProcessWall> raise_node_wall(const config::Settings &settings) {
     // What is not there when the wall goes up can't be opened later. A lake that this process can't write shows in use.
     std::error_code ignored;
-    std::filesystem::create_directories(lake_of(settings).staging_path, ignored);
+    for (const LakeLocation &lake : lakes_of(settings)) {
+        std::filesystem::create_directories(lake.staging_path, ignored);
+    }
     // SQLite's scratch files, which would go to /tmp. Nobody else reads the environment yet.
     ::setenv("SQLITE_TMPDIR", settings.dir.c_str(), 1);
     ROOST_ASSIGN_OR_RETURN(const ProcessWallOptions inside, wall_options(settings));

@@ -26,7 +26,11 @@ Status check_is_ours(const PoolPaths &paths) {
             .with_hint("choose another --dir");
     }
     if (fs::exists(paths.lock(), failed)) return {};
-    const bool empty = fs::is_empty(paths.dir, failed);
+    // Somebody may write down the catalogs before the first start.
+    bool empty = true;
+    for (const auto &entry : fs::directory_iterator(paths.dir, failed)) {
+        empty = empty && entry.path().filename() == "catalogs.toml";
+    }
     if (failed) return errno_status("read", paths.dir, failed.value());
     if (empty) return {};
     return Status(Code::already_exists, paths.dir + " has files in it that are not roost's")

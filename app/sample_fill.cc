@@ -31,7 +31,7 @@ Status fill(const config::Settings &settings, int progress_fd) {
     options.threads = machine.cpus;
     std::error_code ignored;  // nothing is there, most of the time
     std::filesystem::remove_all(options.spill_dir, ignored);
-    ROOST_RETURN_IF_ERROR(create_lake(lake, options));
+    for (const LakeLocation &each : lakes_of(settings)) ROOST_RETURN_IF_ERROR(create_lake(each, options));
     if (settings.sample.none()) return {};
     const std::string what = "filling the empty lake with " + settings.sample.to_string() + ": ";
     return fill_tpch(

@@ -215,6 +215,44 @@ bool get_params(Reader &in, std::vector<Param> &params) {
     return ok;
 }
 
+void put_rights(Writer &out, const Rights &rights) {
+    const auto put_privilege = [&out](Privilege privilege) { out.put<uint8_t>(static_cast<uint8_t>(privilege)); };
+    out.put<uint32_t>(static_cast<uint32_t>(rights.size()));
+    for (const auto &[catalog, own] : rights) {
+        out.put_string(catalog);
+        put_privilege(own.all);
+        out.put<uint32_t>(static_cast<uint32_t>(own.schemas.size()));
+        for (const auto &[schema, privilege] : own.schemas) {
+            out.put_string(schema);
+            put_privilege(privilege);
+        }
+        out.put<uint32_t>(static_cast<uint32_t>(own.tables.size()));
+        for (const auto &[table, privilege] : own.tables) {
+            out.put_string(table.first);
+            out.put_string(table.second);
+            put_privilege(privilege);
+        }
+    }
+}
+
+Rights get_rights(Reader &in, bool &ok) {
+    Rights rights;
+    for (uint32_t catalogs = in.get_count(13); catalogs > 0; --catalogs) {
+        CatalogRights &own = rights[in.get_string()];
+        own.all = get_enum(in, Privilege::writer, ok);
+        for (uint32_t schemas = in.get_count(5); schemas > 0; --schemas) {
+            const std::string schema = in.get_string();
+            own.schemas[schema] = get_enum(in, Privilege::writer, ok);
+        }
+        for (uint32_t tables = in.get_count(9); tables > 0; --tables) {
+            std::string schema = in.get_string();
+            std::string table = in.get_string();
+            own.tables[{std::move(schema), std::move(table)}] = get_enum(in, Privilege::writer, ok);
+        }
+    }
+    return rights;
+}
+
 template <class T>
 void put_numbers(Writer &out, const std::vector<T> &numbers) {
     out.put<uint32_t>(static_cast<uint32_t>(numbers.size()));
@@ -243,6 +281,11 @@ std::string encode(const StatementSpec &spec) {
     out.put<uint32_t>(static_cast<uint32_t>(spec.settings.search_path.size()));
     for (const std::string &schema : spec.settings.search_path) out.put_string(schema);
     out.put_string(spec.settings.time_zone);
+    out.put<uint32_t>(static_cast<uint32_t>(spec.catalogs.size()));
+    for (const std::string &catalog : spec.catalogs) out.put_string(catalog);
+    out.put_string(spec.write_catalog);
+    out.put_bool(spec.rights.has_value());
+    if (spec.rights) put_rights(out, *spec.rights);
     out.put<uint8_t>(static_cast<uint8_t>(spec.transaction));
     put_id(out, spec.session);
     out.put_bool(spec.read_only);
@@ -271,6 +314,10 @@ Result<StatementSpec> decode_spec(std::string_view bytes) {
     spec.settings.search_path.resize(in.get_count(4));
     for (std::string &schema : spec.settings.search_path) schema = in.get_string();
     spec.settings.time_zone = in.get_string();
+    spec.catalogs.resize(in.get_count(4));
+    for (std::string &catalog : spec.catalogs) catalog = in.get_string();
+    spec.write_catalog = in.get_string();
+    if (in.get_bool()) spec.rights = get_rights(in, ok);
     spec.transaction = get_enum(in, TransactionAction::rollback, ok);
     spec.session = get_id(in);
     spec.read_only = in.get_bool();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "config/catalogs_file.h"
 #include "config/settings_file.h"
 
 namespace roost::config {
@@ -184,6 +185,7 @@ Result<Settings> load(Command command, const std::vector<std::string> &flags, co
     Settings settings;
     ROOST_RETURN_IF_ERROR(apply(chosen, settings));
     ROOST_RETURN_IF_ERROR(check_together(command, settings));
+    ROOST_RETURN_IF_ERROR(read_catalogs(settings));
     return settings;
 }
 

@@ -27,6 +27,14 @@ struct Source {
     std::string where;  // "default", "roost.toml:12", "ROOST_HTTP", "--http"
 };
 
+// A lake beside the first one, as the file of catalogs tells.
+struct CatalogEntry {
+    std::string name;       // SQL's name of it
+    std::string workspace;  // slug
+    StoreLocation store;
+    DatabaseLocation catalog;
+};
+
 struct Settings {
     // Where things are.
     std::string dir;
@@ -34,6 +42,8 @@ struct Settings {
     StoreLocation store;
     std::vector<StoreLocation> external;  // of somebody else's files
     DatabaseLocation catalog;
+    std::string catalogs;                     // file of more catalogs
+    std::vector<CatalogEntry> more_catalogs;  // what it says; empty when there is no file
     DatabaseLocation meta;
     Sample sample;
     std::string ready_file;

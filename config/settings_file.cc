@@ -49,11 +49,30 @@ Result<std::string> text_of(const toml::node &node, const std::string &name, con
     return bad(name, line, "'" + key + "' must be a string or a number");
 }
 
+// The table is sorted by key; a person reads errors from the top.
+template <class Item>
+void sort_by_line(std::vector<Item> &items) {
+    std::stable_sort(items.begin(), items.end(), [](const auto &a, const auto &b) { return a.line < b.line; });
+}
+
+Result<std::vector<FileEntry>> entries_of(const toml::table &table, const std::string &name) {
+    std::vector<FileEntry> entries;
+    for (const auto &[key, node] : table) {
+        FileEntry entry;
+        entry.key = std::string(key.str());
+        entry.line = node.source().begin.line;
+        ROOST_ASSIGN_OR_RETURN(entry.text, text_of(node, name, entry.key));
+        entries.push_back(std::move(entry));
+    }
+    sort_by_line(entries);
+    return entries;
+}
+
 }  // namespace
 
 bool settings_file_exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
 
-Result<std::vector<FileEntry>> read_settings_file(const std::string &path) {
+Result<std::string> read_text_file(const std::string &path) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return Status(Code::invalid_argument, "can't read the settings file " + path + ": " + std::strerror(errno));
@@ -69,23 +88,35 @@ Result<std::vector<FileEntry>> read_settings_file(const std::string &path) {
     if (size > kFileMaxBytes)
         return Status(Code::invalid_argument, "the settings file " + path + " is larger than 1 MiB");
     text.resize(size);
+    return text;
+}
+
+Result<std::vector<FileEntry>> read_settings_file(const std::string &path) {
+    ROOST_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
     return parse_settings_text(text, path);
 }
 
 Result<std::vector<FileEntry>> parse_settings_text(std::string_view text, const std::string &name) {
     const toml::parse_result parsed = toml::parse(text);
     if (parsed.failed()) return bad(name, parsed.error().source().begin.line, parsed.error().description());
-    std::vector<FileEntry> entries;
+    return entries_of(parsed.table(), name);
+}
+
+Result<std::vector<FileSection>> parse_sections_text(std::string_view text, const std::string &name) {
+    const toml::parse_result parsed = toml::parse(text);
+    if (parsed.failed()) return bad(name, parsed.error().source().begin.line, parsed.error().description());
+    std::vector<FileSection> sections;
     for (const auto &[key, node] : parsed.table()) {
-        FileEntry entry;
-        entry.key = std::string(key.str());
-        entry.line = node.source().begin.line;
-        ROOST_ASSIGN_OR_RETURN(entry.text, text_of(node, name, entry.key));
-        entries.push_back(std::move(entry));
+        FileSection section;
+        section.name = std::string(key.str());
+        section.line = node.source().begin.line;
+        const toml::table *table = node.as_table();
+        if (!table) return bad(name, section.line, "'" + section.name + "' stands outside a section [NAME]");
+        ROOST_ASSIGN_OR_RETURN(section.entries, entries_of(*table, name));
+        sections.push_back(std::move(section));
     }
-    // The table is sorted by key; a person reads errors from the top.
-    std::stable_sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a.line < b.line; });
-    return entries;
+    sort_by_line(sections);
+    return sections;
 }
 
 }  // namespace roost::config

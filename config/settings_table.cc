@@ -188,6 +188,9 @@ void add_places(std::vector<Setting> &table) {
     table.push_back(row("catalog", kAll,
                         access("sqlite:PATH|postgres:DSN", &S::catalog, parse_database, written<DatabaseLocation>),
                         "sqlite:{dir}/catalog/lake.sqlite", "Database of the lake's catalog"));
+    table.push_back(
+        row("catalogs", kAll, text("FILE", &S::catalogs), "{dir}/catalogs.toml",
+            "File of more catalogs, a section [NAME] each with catalog, store and workspace; none is fine"));
     table.push_back(row("meta", kFront,
                         access("sqlite:PATH|postgres:DSN", &S::meta, parse_database, written<DatabaseLocation>),
                         "sqlite:{dir}/meta.sqlite", "Database of users, tokens, workspaces, members and history"));

@@ -79,7 +79,7 @@ Status AutocommitExecution::enter_small(InstancePool &pool) {
 Status AutocommitExecution::enter_slot(const Grant &grant) {
     leave();
     completion_.frozen = false;
-    ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(const auto pool, catalog());
     if (spec_.internal) {
         ROOST_ASSIGN_OR_RETURN(auto instance, pool->make_internal(grant.bytes));
         return enter(std::move(instance));
@@ -102,7 +102,7 @@ Status AutocommitExecution::start(const Grant &grant) {
     completion_.ran_large = grant.lane != Grant::Lane::small;
     if (grant.lane == Grant::Lane::small) {
         if (!query_) {
-            ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
+            ROOST_ASSIGN_OR_RETURN(const auto pool, catalog());
             ROOST_RETURN_IF_ERROR(fail(enter_small(*pool)));
         }
     } else {
@@ -128,7 +128,7 @@ Result<bool> AutocommitExecution::step(ResultSink &sink) {
 
 Status AutocommitExecution::commit() {
     ROOST_RETURN_IF_ERROR(cancellation_.reason());
-    return commit_marked(*instance_, *connection_, spec_.id, completion_);
+    return commit_marked(*instance_, *connection_, written_catalog(spec_), spec_.id, completion_);
 }
 
 Completion AutocommitExecution::finish(Status status) {

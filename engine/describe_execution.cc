@@ -1,8 +1,10 @@
 #include "duckdb/planner/planner.hpp"
 #include "engine/execution.h"
 #include "engine/parsed_statement.h"
+#include "engine/plan_grants.h"
 #include "engine/plan_wall.h"
 #include "engine/stopwatch.h"
+#include "engine/visible_names.h"
 
 namespace roost {
 
@@ -26,7 +28,7 @@ struct Description {
 // One bind with the parameters that have a type as NULLs of it; the others get what the statement says of them. Throws.
 // REQUIRES: an open transaction.
 Description bind_statement(duckdb::ClientContext &context, const duckdb::SQLStatement &statement,
-                           const ParamTypes &declared) {
+                           const ParamTypes &declared, const std::optional<Rights> &rights) {
     duckdb::Planner planner(context);
     for (size_t i = 0; i < declared.size(); i++) {
         if (!is_known(declared[i])) continue;
@@ -37,6 +39,7 @@ Description bind_statement(duckdb::ClientContext &context, const duckdb::SQLStat
     planner.CreatePlan(statement.Copy());
     Description out{planner.properties, planner.names, planner.types, declared, Status()};
     if (planner.plan) out.verdict = check_bound_plan(*planner.plan);
+    if (planner.plan && out.verdict.ok() && rights) out.verdict = check_grants(*planner.plan, *rights);
     for (size_t i = 0; i < declared.size(); i++) {
         const auto inferred = planner.value_map.find(std::to_string(i + 1));
         if (inferred != planner.value_map.end()) out.params[i] = inferred->second->return_type;
@@ -67,6 +70,7 @@ ResultHeader header_of(const Description &description) {
 // Throws. REQUIRES: an open transaction.
 Result<ResultHeader> bind_on(Instance &instance, LakeConnection &connection, const StatementSpec &spec) {
     auto &context = connection.context();
+    set_rights(context, spec.rights);
     ROOST_ASSIGN_OR_RETURN(const auto parsed, parse_statement(connection, spec));
     const bool names_objects = may_name_objects(*parsed, spec.sql);
     if (names_objects) instance.load_schema(connection);
@@ -74,17 +78,17 @@ Result<ResultHeader> bind_on(Instance &instance, LakeConnection &connection, con
     const ParamTypes types = declared_types(statement, spec.param_oids);
     Description description;
     connection.bind(spec.settings, names_objects, [&] {
-        description = bind_statement(context, statement, types);
+        description = bind_statement(context, statement, types, spec.rights);
         if (description.properties.bound_all_parameters) return;
         // As PostgreSQL: what nothing tells the type of is text.
         for (auto &type : description.params) {
             if (!is_known(type)) type = duckdb::LogicalType::VARCHAR;
         }
-        description = bind_statement(context, statement, description.params);
+        description = bind_statement(context, statement, description.params, spec.rights);
     });
     if (!spec.internal) {
         ROOST_RETURN_IF_ERROR(description.verdict);
-        ROOST_RETURN_IF_ERROR(check_catalogs(description.properties, instance.options().lake.catalog));
+        ROOST_RETURN_IF_ERROR(check_catalogs(description.properties, instance.catalogs()));
     }
     return header_of(description);
 }
@@ -92,7 +96,7 @@ Result<ResultHeader> bind_on(Instance &instance, LakeConnection &connection, con
 }  // namespace
 
 Result<ResultHeader> DescribeExecution::describe() {
-    ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(const auto pool, catalog());
     ROOST_ASSIGN_OR_RETURN(const auto instance, pool->small());
     ROOST_ASSIGN_OR_RETURN(auto connection, instance->connect());
     cancellation_.watch(connection->shared_context());
@@ -112,7 +116,7 @@ Result<ResultHeader> DescribeExecution::describe() {
 
 // An open transaction has tables of its own.
 Result<ResultHeader> DescribeExecution::describe_in_session() {
-    ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(const auto pool, catalog());
     const auto session = parts_.sessions.open(spec_.session);
     SessionVisit visit(*session, cancellation_);
     if (!visit.status().ok()) return visit.status();
@@ -131,7 +135,11 @@ Result<PlanInfo> DescribeExecution::plan() {
     const Stopwatch watch;
     auto header = spec_.transaction == TransactionAction::in_session ? describe_in_session() : describe();
     completion_.timings.plan_us = watch.elapsed_us();
-    if (!header.ok()) return fail(cancellation_.requested() ? cancellation_.reason() : header.status());
+    if (!header.ok() && cancellation_.requested()) return fail(cancellation_.reason());
+    if (!header.ok() && spec_.rights) {
+        return fail(Status(header.status()).with_hint(hint_without_names(header.status())));
+    }
+    if (!header.ok()) return fail(header.status());
     return PlanInfo{.fits_small = true, .estimated_bytes = 0, .header = std::move(header).value()};
 }
 

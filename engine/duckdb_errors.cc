@@ -236,6 +236,11 @@ Status status_of(const std::exception &error, std::string_view sql, const Redact
     return status_of(duckdb::ErrorData(error), sql, redactions);
 }
 
+std::string hint_without_names(const Status &status) {
+    const std::string &hint = status.error().hint;
+    return has(hint, "Did you mean") || has(hint, "Candidate") ? std::string() : hint;
+}
+
 bool is_stale_catalog(const duckdb::ErrorData &error) {
     const std::string_view text = error.RawMessage();
     return has(text, "ducklake_inlined_data_");  // nobody else can name one

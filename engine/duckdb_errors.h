@@ -35,4 +35,7 @@ bool breaks_instance(const duckdb::ErrorData &error);
 // flush has dropped one (DuckLake 1.5.5; docs/mirror.md). An instance made anew knows.
 bool is_stale_catalog(const duckdb::ErrorData &error);
 
+// The hint of a statement's error, empty where it suggests names: not everybody may know them.
+std::string hint_without_names(const Status &status);
+
 }  // namespace roost

@@ -50,14 +50,11 @@ public:
     Status drop_result(const Uuid &statement) override { return parts_.results->drop(statement); }
     void sweep() override;
 
-    uint64_t used_bytes() const override {
-        uint64_t bytes = 0;
-        for (const auto &[name, pool] : parts_.catalogs) bytes += pool->used_bytes();
-        return bytes;
-    }
+    uint64_t used_bytes() const override { return parts_.catalogs->used_bytes(); }
     std::string version() const override { return duckdb::DuckDB::LibraryVersion(); }
 
 private:
+    Status open_catalogs(const EngineOptions &options, const std::string &spill_root);
     Status watch(const LakeLocation &lake);
     void warm(const std::stop_token &stop, uint32_t slots);
     Status open_cache(const EngineOptions &options);
@@ -98,7 +95,31 @@ Status DuckdbEngine::open(const EngineOptions &options) {
                            ResultStore::open(options.dir + "/results", options.result_retention_ms, result_max_bytes));
     parts_.removals = std::make_unique<DeferredRemovals>(options.dir + "/deferred_removals", *parts_.log);
     removal_grace_ms_ = options.removal_grace_ms;
-    const Redactions redactions = all_redactions(options);
+    ROOST_RETURN_IF_ERROR(open_catalogs(options, spill_root));
+    warmer_ = std::jthread([this, slots = options.warm_slots](const std::stop_token &stop) { warm(stop, slots); });
+    return Status();
+}
+
+Status DuckdbEngine::open_catalogs(const EngineOptions &options, const std::string &spill_root) {
+    InstancePoolOptions common{.lake = {},
+                               .others = {},
+                               .extension_dir = options.extension_dir,
+                               .spill_root = spill_root,
+                               .threads = options.threads,
+                               .small_bytes = options.small_bytes,
+                               .pinned_bytes = options.pinned_bytes,
+                               .spill_max_bytes = options.spill_max_bytes,
+                               .redactions = all_redactions(options),
+                               .removals = parts_.removals.get(),
+                               .keys = {},
+                               .cache = {},
+                               .pins = {},
+                               .commit_within_ms = options.orphan_grace_ms / 2,
+                               .frozen_dir = {},
+                               .frozen_quiet_ms = options.frozen_quiet_ms};
+    parts_.catalogs = std::make_unique<CatalogPools>(
+        std::move(common),
+        std::make_unique<InstanceShares>(options.small_bytes, options.pinned_bytes, options.lakes.size()), *parts_.log);
     for (const auto &lake : options.lakes) {
         if (lake.on_postgres) ROOST_RETURN_IF_ERROR(watch(lake));
         std::shared_ptr<StoreKeys> keys;
@@ -108,38 +129,24 @@ Status DuckdbEngine::open(const EngineOptions &options) {
             ROOST_RETURN_IF_ERROR(open_cache(options));
             if (parts_.cache) cache = std::make_shared<ObjectCache>(*parts_.cache, keys, parts_.clock);
         }
-        auto pool = std::make_unique<InstancePool>(
-            InstancePoolOptions{
-                .lake = lake,
-                .extension_dir = options.extension_dir,
-                .spill_root = spill_root,
-                .threads = options.threads,
-                .small_bytes = options.small_bytes,
-                .pinned_bytes = options.pinned_bytes,
-                .spill_max_bytes = options.spill_max_bytes,
-                .redactions = redactions,
-                .removals = parts_.removals.get(),
-                .keys = std::move(keys),
-                .cache = std::move(cache),
-                .pins = lake.external.empty() ? nullptr : std::make_shared<FilePins>(lake),
-                .commit_within_ms = options.orphan_grace_ms / 2,
-                .frozen_dir = options.frozen_quiet_ms < 0 ? std::string() : options.dir + "/frozen/" + lake.catalog,
-                .frozen_quiet_ms = options.frozen_quiet_ms,
-            },
-            *parts_.log);
-        // The first statement should not pay for it, and a lake that can't be opened should be known now.
-        ROOST_RETURN_IF_ERROR(pool->small().status());
-        parts_.catalogs.emplace(lake.catalog, std::move(pool));
+        parts_.catalogs->add(lake, std::move(keys), std::move(cache),
+                             options.frozen_quiet_ms < 0 ? std::string() : options.dir + "/frozen/" + lake.catalog);
+        // The first statement should not pay for it, and a lake that can't be opened should be known now. One of
+        // several that can't is its own statements' trouble.
+        ROOST_ASSIGN_OR_RETURN(const auto pool, parts_.catalogs->find(lake.catalog));
+        const Status opened = pool->small().status();
+        if (!opened.ok() && options.lakes.size() == 1) return opened;
+        if (!opened.ok())
+            parts_.log->error("catalog_not_open", {{"catalog", lake.catalog}, {"error", opened.to_string()}});
     }
     std::vector<InstancePool *> pools;
-    for (const auto &[name, pool] : parts_.catalogs) pools.push_back(pool.get());
+    for (const auto &[name, pool] : parts_.catalogs->each()) pools.push_back(pool.get());
     janitor_ = std::make_unique<Janitor>(
         JanitorOptions{.orphan_grace_ms = options.orphan_grace_ms}, std::move(pools),
         [this](const std::string &catalog, const std::string &path) {
             return settle_removal({.catalog = catalog, .path = path});
         },
         *parts_.log);
-    warmer_ = std::jthread([this, slots = options.warm_slots](const std::stop_token &stop) { warm(stop, slots); });
     return Status();
 }
 
@@ -151,9 +158,9 @@ void DuckdbEngine::sweep() {
 
 // Removes the file unless the catalog names it.
 Result<bool> DuckdbEngine::settle_removal(const DeferredRemovals::Entry &entry) {
-    const auto found = parts_.catalogs.find(entry.catalog);
-    if (found == parts_.catalogs.end()) return true;  // of a catalog that this node has no more to do with
-    ROOST_ASSIGN_OR_RETURN(const auto instance, found->second->small());
+    const auto pool = parts_.catalogs->find(entry.catalog);
+    if (!pool.ok()) return true;  // of a catalog that this node has no more to do with
+    ROOST_ASSIGN_OR_RETURN(const auto instance, (*pool)->small());
     ROOST_ASSIGN_OR_RETURN(auto connection, instance->connect());
     auto named = connection->raw().Query(names_file_sql(instance->metadata_catalog(), entry.path));
     if (named->HasError()) return instance->error(named->GetErrorObject(), "");
@@ -182,8 +189,9 @@ Status DuckdbEngine::watch(const LakeLocation &lake) {
 
 // Failures are left to the statement that needs the instance: it makes its own and tells.
 void DuckdbEngine::warm(const std::stop_token &stop, uint32_t slots) {
-    for (const auto &[name, pool] : parts_.catalogs) {
-        if (stop.stop_requested()) return;
+    for (const auto &[name, pool] : parts_.catalogs->each()) {
+        // Others take their turn when they are asked for.
+        if (stop.stop_requested() || parts_.catalogs->each().size() > 1) return;
         (void)pool->pinned();
         for (uint32_t slot = 0; slot < slots && !stop.stop_requested(); slot++) pool->warm_slot(slot);
     }

@@ -29,7 +29,7 @@ struct EngineOptions {
     uint64_t small_bytes = 0;   // memory limit of the shared small instance of a catalog (one thread)
     uint64_t pinned_bytes = 0;  // base limit of the shared instance of a catalog for sessions with an open transaction
     uint64_t spill_max_bytes = 0;
-    uint64_t cache_max_bytes = 0;  // of objects of a store kept in cache/ below `dir`; 0: none are
+    uint64_t cache_max_bytes = 0;   // of objects of a store kept in cache/ below `dir`; 0: none are
     uint64_t result_max_bytes = 0;  // of all stored results together; 0: as spill_max_bytes
     uint32_t warm_slots = 0;        // slots 0 … whose instances are made in the background after open
     int64_t result_retention_ms = 86'400'000;

@@ -5,13 +5,6 @@
 
 namespace roost {
 
-Result<InstancePool *> BaseExecution::catalog() const {
-    const auto found = parts_.catalogs.find(spec_.settings.catalog);
-    if (found != parts_.catalogs.end()) return found->second.get();
-    return Status(Code::not_found, "there is no catalog \"" + spec_.settings.catalog + "\" on this node")
-        .with_sqlstate("3D000");
-}
-
 Status BaseExecution::fail(Status status) {
     if (!status.ok() && failure_.ok()) failure_ = status;
     return status;
@@ -34,7 +27,8 @@ Completion BaseExecution::account(Status status, const ResultOutput *output, con
     return std::move(completion_);
 }
 
-Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement, Completion &completion) {
+Status commit_marked(Instance &instance, LakeConnection &connection, const std::string &catalog, const Uuid &statement,
+                     Completion &completion) {
     const Stopwatch watch;
     const int64_t within_ms = instance.options().commit_within_ms;
     if (within_ms > 0 && connection.age().count() > within_ms) {
@@ -44,10 +38,10 @@ Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid 
             .with_hint("commit within " + std::to_string(within_ms / 1'000) + " s, half of orphan_grace_ms");
     }
     try {
-        auto marked = connection.raw().Query(commit_message_sql(instance.options().lake, statement));
+        auto marked = connection.raw().Query(commit_message_sql(catalog, statement));
         if (marked->HasError()) return instance.error(marked->GetErrorObject(), "");
         const FileWall::DeferRemovals keep_files(instance.wall());
-        connection.commit(instance.commit_gate());
+        connection.commit(catalog, instance.commit_gate());
         completion.timings.commit_us = watch.elapsed_us();
         return Status();
     } catch (const std::exception &error) {
@@ -67,7 +61,7 @@ Status TransactionEndExecution::commit(Session &session) {
     }
     if (!session.connection || !session.connection->in_transaction()) return Status();
     if (!session.wrote) return Status();
-    return commit_marked(*session.instance, *session.connection, spec_.id, completion_);
+    return commit_marked(*session.instance, *session.connection, session.write_catalog, spec_.id, completion_);
 }
 
 Result<bool> TransactionEndExecution::step(ResultSink &sink) {

@@ -3,17 +3,16 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "base/clock.h"
 #include "cache/segment_cache.h"
 #include "engine/cancellation.h"
+#include "engine/catalog_pools.h"
 #include "engine/deferred_removals.h"
 #include "engine/engine.h"
 #include "engine/foreign_files.h"
-#include "engine/instance_pool.h"
 #include "engine/register_files.h"
 #include "engine/result_output.h"
 #include "engine/session.h"
@@ -27,7 +26,7 @@ struct EngineParts {
     SystemClock clock;
     std::unique_ptr<cache::SegmentCache> cache;  // null: no lake has a store, or there is none; outlives the catalogs
     std::unique_ptr<DeferredRemovals> removals;  // outlives the catalogs
-    std::map<std::string, std::unique_ptr<InstancePool>> catalogs;
+    std::unique_ptr<CatalogPools> catalogs;
     std::unique_ptr<ResultStore> results;
     SessionTable sessions;
     obs::Log *log = nullptr;
@@ -41,7 +40,8 @@ public:
     double progress() const override { return cancellation_.progress(); }
 
 protected:
-    Result<InstancePool *> catalog() const;
+    // The instances that have what the statement names.
+    Result<std::shared_ptr<InstancePool>> catalog() const { return parts_.catalogs->find(spec_); }
     // Adds what the output and the query say to the account and closes it with the first failure of all.
     Completion account(Status status, const ResultOutput *output, const RunningQuery *query);
     // Remembers the first failure of the execution itself.
@@ -174,6 +174,7 @@ private:
 };
 
 // Sets the commit's mark and commits what is open on the connection. Ok: the transaction is in the lake.
-Status commit_marked(Instance &instance, LakeConnection &connection, const Uuid &statement, Completion &completion);
+Status commit_marked(Instance &instance, LakeConnection &connection, const std::string &catalog, const Uuid &statement,
+                     Completion &completion);
 
 }  // namespace roost

@@ -239,10 +239,12 @@ bool has_scheme(std::string_view path) {
 
 FileWall::FileWall(FileWallOptions options)
     : options_(std::move(options)),
-      data_prefix_(has_scheme(options_.data_dir) ? options_.data_dir : std::string()),
-      data_real_(data_prefix_.empty() ? real_path(options_.data_dir) : std::string()),
       spill_real_(real_path(options_.spill_dir)),
       staging_real_(options_.staging_dir.empty() ? std::string() : real_path(options_.staging_dir)) {
+    for (const auto &[catalog, path] : options_.data_dirs) {
+        const bool in_store = has_scheme(path);
+        data_.push_back({catalog, in_store ? path : std::string(), in_store ? std::string() : real_path(path)});
+    }
     for (const std::string &folder : options_.external) {
         if (has_scheme(folder)) {
             external_prefixes_.push_back(folder);
@@ -268,8 +270,8 @@ void FileWall::expect(const std::vector<FilePin> &pins) {
 
 std::optional<FileWall::Refusal> FileWall::judge_object(const std::string &path, Access access) const {
     std::string_view key = path;
-    if (!data_prefix_.empty() && path.starts_with(data_prefix_)) {
-        key.remove_prefix(data_prefix_.size());
+    if (const Data *data = data_of(path)) {
+        key.remove_prefix(data->prefix.size());
     } else {
         const auto prefix =
             std::ranges::find_if(external_prefixes_, [&](const auto &p) { return path.starts_with(p); });
@@ -284,8 +286,13 @@ std::optional<FileWall::Refusal> FileWall::judge_object(const std::string &path,
     return std::nullopt;
 }
 
-bool FileWall::is_data(const std::string &path) const {
-    return data_prefix_.empty() ? is_within(real_path(path), data_real_) : path.starts_with(data_prefix_);
+const FileWall::Data *FileWall::data_of(const std::string &path) const {
+    const bool in_store = has_scheme(path);
+    const std::string real = in_store ? std::string() : real_path(path);
+    const auto found = std::ranges::find_if(data_, [&](const Data &data) {
+        return in_store ? !data.prefix.empty() && path.starts_with(data.prefix) : is_within(real, data.real);
+    });
+    return found == data_.end() ? nullptr : &*found;
 }
 
 std::optional<FileWall::Refusal> FileWall::judge(const std::string &path, Access access) const {
@@ -298,7 +305,8 @@ std::optional<FileWall::Refusal> FileWall::judge(const std::string &path, Access
     }
     if (has_parent_component(path)) return Refusal{"files.parent", "a path may not hold '..'"};
     const std::string real = real_path(path);
-    if (is_within(real, data_real_) || is_within(real, spill_real_)) return std::nullopt;
+    const auto holds = [&real](const Data &data) { return is_within(real, data.real); };
+    if (std::ranges::any_of(data_, holds) || is_within(real, spill_real_)) return std::nullopt;
     if (is_within(real, staging_real_)) {
         if (access == Access::read || access == Access::list) return std::nullopt;
         return Refusal{"files.staging", "uploaded files are read only"};
@@ -326,7 +334,7 @@ std::optional<FileVersion> FileWall::check_open(const duckdb::OpenFileInfo &file
     if (stands(Wall::files) && access == Access::read && is_external(file.path)) return check_external(file);
     check(file.path, access);
     // Internal statements are roost's own.
-    if (access != Access::read || !by_tenants() || !stands(Wall::files) || !is_data(file.path)) return std::nullopt;
+    if (access != Access::read || !by_tenants() || !stands(Wall::files) || !data_of(file.path)) return std::nullopt;
     const auto &info = file.extended_info;
     if (info && info->options.find("file_size") != info->options.end()) return std::nullopt;
     refuse(file.path, "files.not_of_a_table", "no table was read that it belongs to");
@@ -355,8 +363,9 @@ bool FileWall::check_removal(const std::string &path) const {
     if (sealed_.load(std::memory_order_acquire) && is_external(path)) return true;
     check(path, Access::remove);
     if (!sealed_.load(std::memory_order_acquire) || commits_.load() == 0) return false;
-    if (!is_data(path)) return false;
-    if (options_.on_deferred_removal) options_.on_deferred_removal(path);
+    const Data *data = data_of(path);
+    if (!data) return false;
+    if (options_.on_deferred_removal) options_.on_deferred_removal(data->catalog, path);
     return true;
 }
 

@@ -27,14 +27,18 @@
 namespace roost {
 
 struct FileWallOptions {
-    std::string data_dir;  // or s3://BUCKET/PREFIX/
+    struct DataDir {
+        std::string catalog;
+        std::string path;  // or s3://BUCKET/PREFIX/
+    };
+    std::vector<DataDir> data_dirs;
     std::string spill_dir;
     std::string staging_dir;            // empty: no access
     std::vector<std::string> external;  // folders of others' files, as of LakeLocation
     // The version in which a data file below `external` was registered; nothing: it was not, by roost.
     std::function<Result<std::optional<FileVersion>>(const DataFileKey &file)> pin_of;
-    // Told of each file below data_dir whose removal was put off, see defer_removals.
-    std::function<void(const std::string &path)> on_deferred_removal;
+    // Told of each file below a data directory whose removal was put off, see DeferRemovals.
+    std::function<void(const std::string &catalog, const std::string &path)> on_deferred_removal;
 };
 
 // State shared by the file system (owned by DuckDB) and the instance that made it.
@@ -44,9 +48,9 @@ public:
 
     void seal() { sealed_.store(true, std::memory_order_release); }
 
-    // While at least one is alive, files below data_dir are kept when DuckDB removes them. DuckLake removes the new
-    // files of a commit on any exception, though the commit may have reached the catalog: whoever cleans up later looks
-    // there first.
+    // While at least one is alive, files below the data directories are kept when DuckDB removes them. DuckLake removes
+    // the new files of a commit on any exception, though the commit may have reached the catalog: whoever cleans up
+    // later looks there first.
     class DeferRemovals {
     public:
         explicit DeferRemovals(FileWall &wall) : wall_(wall) { wall_.commits_.fetch_add(1); }
@@ -84,13 +88,19 @@ private:
     std::optional<Refusal> judge(const std::string &path, Access access) const;
     std::optional<Refusal> judge_object(const std::string &path, Access access) const;
     std::optional<Refusal> judge_external(Access access) const;
-    bool is_data(const std::string &path) const;
     bool by_tenants() const { return sealed_.load(std::memory_order_acquire) && options_.staging_dir.empty(); }
     std::optional<FileVersion> check_external(const duckdb::OpenFileInfo &file) const;
+    // Where the catalog of a lake keeps its data.
+    struct Data {
+        std::string catalog;
+        std::string prefix;  // of an object store, with its slash; empty: data is in a directory
+        std::string real;    // links resolved, no slash at the end
+    };
+    // The lake that `path` is data of; null: none.
+    const Data *data_of(const std::string &path) const;
 
     const FileWallOptions options_;
-    const std::string data_prefix_;  // of an object store, with its slash; empty: data is in a directory
-    const std::string data_real_;    // links resolved, no slash at the end
+    std::vector<Data> data_;  // constant
     const std::string spill_real_;
     const std::string staging_real_;
     std::vector<std::string> external_prefixes_;  // of object stores, with their slashes

@@ -26,10 +26,10 @@ protected:
         fs::create_symlink(dir_ + "/secret", dir_ + "/data/link");
         fs::create_directory_symlink(dir_, dir_ + "/data/up");
         wall_ = std::make_shared<FileWall>(FileWallOptions{
-            .data_dir = dir_ + "/data/",
+            .data_dirs = {{"lake", dir_ + "/data/"}},
             .spill_dir = dir_ + "/spill",
             .staging_dir = dir_ + "/staging",
-            .on_deferred_removal = [this](const std::string &path) { deferred_.push_back(path); },
+            .on_deferred_removal = [this](const std::string &, const std::string &path) { deferred_.push_back(path); },
         });
         files_ = std::make_unique<duckdb::VirtualFileSystem>(make_walled_file_system(wall_));
         wall_->seal();
@@ -125,8 +125,10 @@ TEST_F(FileWallTest, RemovalsDuringACommitAreDeferredAndTold) {
 
 TEST(FileWallOfAStore, LetsThroughKeysBelowThePrefixAndNothingElse) {
     using Access = FileWall::Access;
-    FileWall wall(
-        {.data_dir = "s3://bucket/my prefix/data/", .spill_dir = "/tmp", .staging_dir = "", .on_deferred_removal = {}});
+    FileWall wall({.data_dirs = {{"lake", "s3://bucket/my prefix/data/"}},
+                   .spill_dir = "/tmp",
+                   .staging_dir = "",
+                   .on_deferred_removal = {}});
     // Set-up has nothing to do with the store: it is judged from the start.
     for (const bool sealed : {false, true}) {
         if (sealed) wall.seal();
@@ -168,10 +170,12 @@ TEST(FileWallOfAStore, LetsThroughKeysBelowThePrefixAndNothingElse) {
 
 TEST(FileWallOfAStore, PutsRemovalsOffWhileACommitIsUnderWay) {
     std::vector<std::string> deferred;
-    FileWall wall({.data_dir = "s3://bucket/data/",
+    FileWall wall({.data_dirs = {{"lake", "s3://bucket/data/"}},
                    .spill_dir = "/tmp",
                    .staging_dir = "",
-                   .on_deferred_removal = [&deferred](const std::string &path) { deferred.push_back(path); }});
+                   .on_deferred_removal = [&deferred](const std::string &, const std::string &path) {
+                       deferred.push_back(path);
+                   }});
     wall.seal();
     EXPECT_FALSE(wall.check_removal("s3://bucket/data/a"));
     {

@@ -74,6 +74,21 @@ void bound_catalog_connections(duckdb::Connection &connection, uint32_t connecti
     set("pg_pool_idle_timeout_millis", "300000");
 }
 
+// The version that one of the lakes registered. Ids of files are each lake's own, so two may have the same: then both
+// must have registered the same version.
+Result<std::optional<FileVersion>> pin_in(const std::vector<std::shared_ptr<FilePins>> &pins, const DataFileKey &file) {
+    std::optional<FileVersion> found;
+    for (const auto &of_lake : pins) {
+        ROOST_ASSIGN_OR_RETURN(const auto pin, of_lake->find(file, CallLimits::in(kPinWithin)));
+        if (pin && found && *pin != *found) {
+            return Status(Code::failed_precondition, "two catalogs registered different versions of one file")
+                .with_hint("name one of the catalogs only");
+        }
+        if (pin) found = pin;
+    }
+    return found;
+}
+
 }  // namespace
 
 Status verify_extensions(const std::string &extension_dir) {
@@ -90,7 +105,10 @@ Status verify_extensions(const std::string &extension_dir) {
     return Status();
 }
 
-Instance::Instance(InstanceOptions options, obs::Log &log) : options_(std::move(options)), log_(log) {}
+Instance::Instance(InstanceOptions options, obs::Log &log) : options_(std::move(options)), log_(log) {
+    catalogs_.push_back(options_.lake.catalog);
+    for (const LakeLocation &lake : options_.others) catalogs_.push_back(lake.catalog);
+}
 
 Instance::~Instance() {
     {
@@ -122,22 +140,23 @@ Result<std::shared_ptr<Instance>> Instance::make(InstanceOptions options, obs::L
     return instance;
 }
 
+FileWallOptions Instance::wall_options() const {
+    FileWallOptions options{.data_dirs = {{options_.lake.catalog, options_.lake.data_path}},
+                            .spill_dir = spill_dir_,
+                            .staging_dir = options_.internal ? options_.lake.staging_path : std::string(),
+                            .external = options_.lake.external,
+                            .pin_of = [pins = options_.pins](const DataFileKey &file) { return pin_in(pins, file); },
+                            .on_deferred_removal = {}};
+    for (const LakeLocation &lake : options_.others) options.data_dirs.push_back({lake.catalog, lake.data_path});
+    options.on_deferred_removal = [removals = options_.removals](const std::string &catalog, const std::string &path) {
+        if (removals) removals->put_off({catalog, path, SystemClock().wall_us()});
+    };
+    return options;
+}
+
 void Instance::set_up() {
     spill_dir_ = make_spill_dir();
-    wall_ = std::make_shared<FileWall>(FileWallOptions{
-        .data_dir = options_.lake.data_path,
-        .spill_dir = spill_dir_,
-        .staging_dir = options_.internal ? options_.lake.staging_path : std::string(),
-        .external = options_.lake.external,
-        .pin_of =
-            [pins = options_.pins](const DataFileKey &file) {
-                return pins ? pins->find(file, CallLimits::in(kPinWithin)) : std::optional<FileVersion>();
-            },
-        .on_deferred_removal =
-            [removals = options_.removals, catalog = options_.lake.catalog](const std::string &path) {
-                if (removals) removals->put_off({catalog, path, SystemClock().wall_us()});
-            },
-    });
+    wall_ = std::make_shared<FileWall>(wall_options());
 
     duckdb::DBConfig config;
     config.file_system = duckdb::make_uniq<duckdb::VirtualFileSystem>(make_walled_file_system(wall_));
@@ -152,28 +171,42 @@ void Instance::set_up() {
     database_ = std::make_unique<duckdb::DuckDB>(nullptr, &config);
 
     duckdb::Connection connection(*database_);
+    attach_lakes(connection);
+    remember_wall(*connection.context, wall_);
+    raise_walls(connection, options_.internal);
+    if (!options_.frozen_path.empty()) drop_history_functions(connection);
+    wall_->seal();
+}
+
+void Instance::attach_lakes(duckdb::Connection &connection) {
+    // One by a frozen catalog needs neither a scanner nor the way to the catalog.
     const bool frozen = !options_.frozen_path.empty();
-    const std::string_view catalog_extension = options_.lake.on_postgres ? "postgres_scanner" : "sqlite_scanner";
-    for (const auto name : {catalog_extension, std::string_view("ducklake")}) {
-        if (frozen && name == catalog_extension) continue;  // it needs neither the scanner nor the way to the catalog
+    std::vector<LakeLocation> lakes = {options_.lake};
+    lakes.insert(lakes.end(), options_.others.begin(), options_.others.end());
+    const auto is_on_postgres = [](const LakeLocation &lake) { return lake.on_postgres; };
+    const bool by_postgres = !frozen && std::ranges::any_of(lakes, is_on_postgres);
+    const bool by_sqlite = !frozen && !std::ranges::all_of(lakes, is_on_postgres);
+    const auto load = [&](std::string_view name) {
         run(connection, "LOAD " + quote_literal(extension_path(options_.extension_dir, name)));
-    }
+    };
+    if (by_sqlite) load("sqlite_scanner");
+    if (by_postgres) load("postgres_scanner");
+    load("ducklake");
     if (options_.keys) let_in(connection, options_.extension_dir, wall_, options_.keys, options_.cache);
-    if (options_.lake.on_postgres && !frozen) bound_catalog_connections(connection, options_.catalog_connections_max);
+    if (by_postgres) bound_catalog_connections(connection, options_.catalog_connections_max);
     run(connection, "SET GLOBAL ducklake_max_retry_count = 5");  // its sleeps can't be interrupted: 1 s in all
-    if (options_.lake.on_postgres && !frozen) {
+    if (by_postgres) {
         // The extension looks for a secret among the persistent ones and fails where those are off: there are none.
         run(connection, "SET GLOBAL secret_directory = " + quote_literal(spill_dir_ + "/secrets"));
     } else {
         run(connection, "SET GLOBAL allow_persistent_secrets = false");
     }
-    const AttachMode mode{.metadata_catalog = metadata_catalog_};
-    run(connection, frozen ? attach_frozen_sql(options_.lake.catalog, options_.frozen_path, mode)
-                           : attach_sql(options_.lake, mode));
-    remember_wall(*connection.context, wall_);
-    raise_walls(connection, options_.internal);
-    if (frozen) drop_history_functions(connection);
-    wall_->seal();
+    for (const LakeLocation &lake : lakes) {
+        const bool first = &lake == &lakes.front();
+        const AttachMode mode{.metadata_catalog =
+                                  first ? metadata_catalog_ : std::string(kMetadataPrefix) + random_hex(12)};
+        run(connection, frozen ? attach_frozen_sql(lake.catalog, options_.frozen_path, mode) : attach_sql(lake, mode));
+    }
 }
 
 std::string Instance::make_spill_dir() {
@@ -192,7 +225,7 @@ Result<std::unique_ptr<LakeConnection>> Instance::connect() {
         }
     }
     try {
-        return std::make_unique<LakeConnection>(*database_->instance, options_.lake.catalog);
+        return std::make_unique<LakeConnection>(*database_->instance);
     } catch (const std::exception &failure) {
         return error(duckdb::ErrorData(failure), "");
     }

@@ -20,6 +20,7 @@
 
 namespace duckdb {
 class BufferManager;
+class Connection;
 class DuckDB;
 }  // namespace duckdb
 
@@ -27,6 +28,7 @@ namespace roost {
 
 struct InstanceOptions {
     LakeLocation lake;
+    std::vector<LakeLocation> others;  // attached beside it
     std::string extension_dir;
     std::string spill_root;  // the instance makes a directory of its own below it
     uint32_t threads = 1;
@@ -35,12 +37,12 @@ struct InstanceOptions {
     bool internal = false;    // may read the staging directory
     std::string frozen_path;  // not empty: reads by this frozen catalog of the lake, and can't write
     Redactions redactions;
-    DeferredRemovals *removals = nullptr;  // told of files whose removal is put off
-    std::shared_ptr<StoreKeys> keys;       // with lake.store
-    std::shared_ptr<ObjectCache> cache;    // for lake.store; null: none
-    std::shared_ptr<FilePins> pins;        // with lake.external
-    int64_t commit_within_ms = 0;          // an older transaction may not commit what it wrote; 0: any may
-    uint32_t catalog_connections_max = 4;  // to a Postgres catalog
+    DeferredRemovals *removals = nullptr;         // told of files whose removal is put off
+    std::shared_ptr<StoreKeys> keys;              // with a lake that is in a store
+    std::shared_ptr<ObjectCache> cache;           // for that store; null: none
+    std::vector<std::shared_ptr<FilePins>> pins;  // of each lake, with `external`
+    int64_t commit_within_ms = 0;                 // an older transaction may not commit what it wrote; 0: any may
+    uint32_t catalog_connections_max = 4;         // to a Postgres catalog
 };
 
 // Checks the extension files that instances load unsigned against the pinned SHA-256 sums.
@@ -58,6 +60,8 @@ public:
     CommitGate &commit_gate() { return commit_gate_; }
     // The name under which this instance has the lake's metadata attached.
     const std::string &metadata_catalog() const { return metadata_catalog_; }
+    // The names of the lakes that are attached.
+    const std::vector<std::string> &catalogs() const { return catalogs_; }
     duckdb::BufferManager &buffer_manager();
 
     // A connection with no transaction; from the pool when one is there.
@@ -92,6 +96,8 @@ public:
 private:
     Instance(InstanceOptions options, obs::Log &log);
     void set_up();  // throws
+    void attach_lakes(duckdb::Connection &connection);
+    FileWallOptions wall_options() const;
     std::string make_spill_dir();
 
     static constexpr size_t kPooledConnections = 16;
@@ -99,9 +105,11 @@ private:
 
     const InstanceOptions options_;
     obs::Log &log_;
+    std::vector<std::string> catalogs_;
     std::string spill_dir_;
     // The beginning is what the guard knows such catalogs by.
-    const std::string metadata_catalog_ = "__ducklake_metadata_" + random_hex(12);
+    static constexpr const char *kMetadataPrefix = "__ducklake_metadata_";
+    const std::string metadata_catalog_ = kMetadataPrefix + random_hex(12);
     std::shared_ptr<FileWall> wall_;
     std::unique_ptr<duckdb::DuckDB> database_;
     std::atomic<bool> broken_{false};

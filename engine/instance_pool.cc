@@ -20,19 +20,31 @@ constexpr uint64_t kSharedLaneMinBytes = 128ull << 20;
 }  // namespace
 
 InstancePool::InstancePool(InstancePoolOptions options, obs::Log &log) : options_(std::move(options)), log_(log) {
-    if (options_.frozen_dir.empty() || options_.small_bytes < kSharedLaneMinBytes) return;
+    // Where catalogs take turns in the lane there is no room for copies.
+    if (options_.frozen_dir.empty() || (options_.shares && !options_.shares->roomy())) return;
+    if (lane_bytes(SharedLane::small) < kSharedLaneMinBytes) return;
     FrozenReadsOptions frozen;
-    frozen.instance = instance_options(1, options_.small_bytes / 2);
+    frozen.instance = instance_options(1, lane_bytes(SharedLane::small) / 2);
     frozen.dir = options_.frozen_dir;
     frozen.quiet_ms = options_.frozen_quiet_ms;
     frozen.make_room = [this] { return share_small_lane(); };
     frozen_ = std::make_unique<FrozenReads>(std::move(frozen), log_);
 }
 
+InstancePool::~InstancePool() {
+    frozen_.reset();
+    if (options_.shares) options_.shares->forget(*this);
+}
+
+uint64_t InstancePool::lane_bytes(SharedLane lane) const {
+    if (options_.shares) return options_.shares->share_bytes(lane);
+    return lane == SharedLane::small ? options_.small_bytes : options_.pinned_bytes;
+}
+
 // From then on the small lane is two instances of half its size.
 Status InstancePool::share_small_lane() {
     ROOST_ASSIGN_OR_RETURN(const auto instance, small());
-    ROOST_RETURN_IF_ERROR(instance->set_memory_limit(options_.small_bytes / 2));
+    ROOST_RETURN_IF_ERROR(instance->set_memory_limit(lane_bytes(SharedLane::small) / 2));
     MutexLock lock(mutex_);
     small_lane_shared_ = true;
     return Status();
@@ -40,12 +52,13 @@ Status InstancePool::share_small_lane() {
 
 uint64_t InstancePool::small_lane_bytes() const {
     MutexLock lock(mutex_);
-    return small_lane_shared_ ? options_.small_bytes / 2 : options_.small_bytes;
+    return lane_bytes(SharedLane::small) / (small_lane_shared_ ? 2 : 1);
 }
 
 InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes) const {
     return {
         .lake = options_.lake,
+        .others = options_.others,
         .extension_dir = options_.extension_dir,
         .spill_root = options_.spill_root,
         .threads = threads,
@@ -67,39 +80,65 @@ void InstancePool::remember(const std::shared_ptr<Instance> &instance) {
     made_.push_back(instance);
 }
 
-// Two callers may both find none and make one each; the second is dropped. No lock is held while one is made.
-Result<std::shared_ptr<Instance>> InstancePool::shared(std::shared_ptr<Instance> InstancePool::*which,
-                                                       InstanceOptions options) {
+// Two callers may both find none and make one each; the second is dropped. No lock is held while one is made. The
+// caller's hold on the instance is what keeps it from making room for another catalog's.
+Result<std::shared_ptr<Instance>> InstancePool::shared(SharedLane lane, InstanceOptions options) {
+    std::optional<InstanceShares::Seat> seat;
+    if (options_.shares) {
+        ROOST_ASSIGN_OR_RETURN(auto taken, options_.shares->take_seat(lane, *this));
+        seat.emplace(std::move(taken));
+    }
     {
         MutexLock lock(mutex_);
-        if (this->*which && !(this->*which)->broken()) return this->*which;
+        const auto &known = instance_of(lane);
+        if (known && !known->broken()) return known;
     }
     ROOST_ASSIGN_OR_RETURN(auto made, Instance::make(std::move(options), log_));
     std::shared_ptr<Instance> replaced;  // destroyed after the lock
     MutexLock lock(mutex_);
-    if (this->*which && !(this->*which)->broken()) {
+    auto &known = instance_of(lane);
+    if (known && !known->broken()) {
         replaced = std::move(made);
-        return this->*which;
+        return known;
     }
-    replaced = std::exchange(this->*which, made);
+    replaced = std::exchange(known, made);
     remember(made);
     return made;
+}
+
+bool InstancePool::drop_idle(SharedLane lane) {
+    std::shared_ptr<Instance> dropped;  // destroyed after the lock, and before the caller counts its memory as free
+    MutexLock lock(mutex_);
+    auto &known = instance_of(lane);
+    if (known && known.use_count() > 1) return false;
+    dropped = std::move(known);
+    return true;
+}
+
+void InstancePool::drop_idle_slot(uint32_t slot) {
+    std::shared_ptr<Instance> dropped;
+    MutexLock lock(mutex_);
+    const auto found = idle_slots_.find(slot);
+    if (found == idle_slots_.end()) return;
+    dropped = std::move(found->second);
+    idle_slots_.erase(found);
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::small() {
     InstanceOptions options = instance_options(1, small_lane_bytes());
     options.catalog_connections_max = kSmallConnections;
-    return shared(&InstancePool::small_, std::move(options));
+    return shared(SharedLane::small, std::move(options));
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::pinned() {
-    InstanceOptions options = instance_options(options_.threads, options_.pinned_bytes);
+    InstanceOptions options = instance_options(options_.threads, lane_bytes(SharedLane::pinned));
     options.catalog_connections_max = kPinnedConnections;
-    return shared(&InstancePool::pinned_, std::move(options));
+    return shared(SharedLane::pinned, std::move(options));
 }
 
 Result<std::shared_ptr<Instance>> InstancePool::take_slot(uint32_t slot, uint64_t bytes) {
     std::shared_ptr<Instance> instance;
+    if (options_.shares) options_.shares->took_slot(slot, *this);
     {
         MutexLock lock(mutex_);
         seen_slots_.insert(slot);

@@ -13,11 +13,14 @@
 #include "base/status.h"
 #include "engine/frozen_reads.h"
 #include "engine/instance.h"
+#include "engine/instance_shares.h"
 
 namespace roost {
 
 struct InstancePoolOptions {
     LakeLocation lake;
+    std::vector<LakeLocation> others;  // attached beside it, for statements that name several
+    InstanceShares *shares = nullptr;  // null: the lanes are this pool's alone
     std::string extension_dir;
     std::string spill_root;
     uint32_t threads = 1;
@@ -26,17 +29,20 @@ struct InstancePoolOptions {
     uint64_t spill_max_bytes = 0;
     Redactions redactions;
     DeferredRemovals *removals = nullptr;
-    std::shared_ptr<StoreKeys> keys;     // with lake.store
-    std::shared_ptr<ObjectCache> cache;  // for lake.store; null: none
-    std::shared_ptr<FilePins> pins;   // with lake.external
-    int64_t commit_within_ms = 0;     // as of InstanceOptions
-    std::string frozen_dir;           // for frozen catalogs; empty: none are used
+    std::shared_ptr<StoreKeys> keys;              // with a lake that is in a store
+    std::shared_ptr<ObjectCache> cache;           // for that store; null: none
+    std::vector<std::shared_ptr<FilePins>> pins;  // of each lake, with `external`
+    int64_t commit_within_ms = 0;                 // as of InstanceOptions
+    std::string frozen_dir;                       // for frozen catalogs; empty: none are used
     int64_t frozen_quiet_ms = 2'000;
 };
 
-class InstancePool {
+class InstancePool final : public ShareHolder {
 public:
     InstancePool(InstancePoolOptions options, obs::Log &log);
+    ~InstancePool() override;
+    InstancePool(const InstancePool &) = delete;
+    InstancePool &operator=(const InstancePool &) = delete;
 
     const InstancePoolOptions &options() const { return options_; }
 
@@ -57,10 +63,16 @@ public:
 
     uint64_t used_bytes() const ROOST_EXCLUDES(mutex_);
 
+    bool drop_idle(SharedLane lane) override ROOST_EXCLUDES(mutex_);
+    void drop_idle_slot(uint32_t slot) override ROOST_EXCLUDES(mutex_);
+
 private:
     InstanceOptions instance_options(uint32_t threads, uint64_t bytes) const;
-    Result<std::shared_ptr<Instance>> shared(std::shared_ptr<Instance> InstancePool::*which, InstanceOptions options)
-        ROOST_EXCLUDES(mutex_);
+    Result<std::shared_ptr<Instance>> shared(SharedLane lane, InstanceOptions options) ROOST_EXCLUDES(mutex_);
+    std::shared_ptr<Instance> &instance_of(SharedLane lane) ROOST_REQUIRES(mutex_) {
+        return lane == SharedLane::small ? small_ : pinned_;
+    }
+    uint64_t lane_bytes(SharedLane lane) const;
     void remember(const std::shared_ptr<Instance> &instance) ROOST_REQUIRES(mutex_);
     Status share_small_lane() ROOST_EXCLUDES(mutex_);
 

@@ -11,8 +11,7 @@
 
 namespace roost {
 
-LakeConnection::LakeConnection(duckdb::DatabaseInstance &database, std::string catalog)
-    : connection_(database), catalog_(std::move(catalog)) {
+LakeConnection::LakeConnection(duckdb::DatabaseInstance &database) : connection_(database) {
     auto &config = duckdb::ClientConfig::GetConfig(context());
     config.use_replacement_scans = !stands(Wall::replacement_scans);
     mark_as_ours(context());
@@ -21,9 +20,10 @@ LakeConnection::LakeConnection(duckdb::DatabaseInstance &database, std::string c
 LakeConnection::~LakeConnection() { rollback(); }
 
 void LakeConnection::apply(const StatementSettings &settings) {
-    if (search_path_ != settings.search_path) {
-        apply_search_path(settings.search_path);
+    if (search_path_ != settings.search_path || catalog_ != settings.catalog) {
+        apply_search_path(settings);
         search_path_ = settings.search_path;
+        catalog_ = settings.catalog;
     }
     if (time_zone_ != settings.time_zone) {
         apply_time_zone(settings.time_zone);
@@ -31,12 +31,12 @@ void LakeConnection::apply(const StatementSettings &settings) {
     }
 }
 
-void LakeConnection::apply_search_path(const std::vector<std::string> &schemas) {
+void LakeConnection::apply_search_path(const StatementSettings &settings) {
     duckdb::vector<duckdb::CatalogSearchEntry> entries;
-    for (const auto &schema : schemas) {
-        if (!schema.empty()) entries.emplace_back(catalog_, schema);
+    for (const auto &schema : settings.search_path) {
+        if (!schema.empty()) entries.emplace_back(settings.catalog, schema);
     }
-    if (entries.empty()) entries.emplace_back(catalog_, "main");
+    if (entries.empty()) entries.emplace_back(settings.catalog, "main");
     duckdb::ClientData::Get(context()).catalog_search_path->Set(std::move(entries),
                                                                 duckdb::CatalogSetPathType::SET_DIRECTLY);
 }
@@ -83,14 +83,14 @@ std::chrono::milliseconds LakeConnection::age() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_);
 }
 
-void LakeConnection::commit(CommitGate &gate) {
+void LakeConnection::commit(const std::string &catalog, CommitGate &gate) {
     context().CancelTransaction();  // ends an open stream, whatever its name says
     auto &transaction = context().transaction;
     if (duckdb::ValidChecker::IsInvalidated(transaction.ActiveTransaction())) {
         transaction.Rollback(nullptr);
         throw duckdb::TransactionException("current transaction is aborted");
     }
-    FailedCommit failed(context(), catalog_);
+    FailedCommit failed(context(), catalog);
     std::shared_lock committing(gate.commits, std::defer_lock);
     {
         const std::scoped_lock turn(gate.turn);

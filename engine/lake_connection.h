@@ -24,7 +24,7 @@ struct CommitGate {
 
 class LakeConnection {
 public:
-    LakeConnection(duckdb::DatabaseInstance &database, std::string catalog);
+    explicit LakeConnection(duckdb::DatabaseInstance &database);
     ~LakeConnection();
     LakeConnection(const LakeConnection &) = delete;
     LakeConnection &operator=(const LakeConnection &) = delete;
@@ -43,9 +43,9 @@ public:
     void bind(const StatementSettings &settings, bool names_objects, const std::function<void()> &work);
 
     void begin(bool read_only);
-    // The transaction is over when this returns or throws. `gate`: of the instance; cleaning up after a failed commit
-    // must not meet DuckLake's connections in the midst of others.
-    void commit(CommitGate &gate);
+    // The transaction, which changed `catalog`, is over when this returns or throws. `gate`: of the instance; cleaning
+    // up after a failed commit must not meet DuckLake's connections in the midst of others.
+    void commit(const std::string &catalog, CommitGate &gate);
     // A commit has failed, and the engine holds on to its transaction for ever.
     bool left_behind() const { return left_behind_; }
     // Since the transaction began.
@@ -58,11 +58,11 @@ public:
     bool spoiled() const { return spoiled_; }
 
 private:
-    void apply_search_path(const std::vector<std::string> &schemas);
+    void apply_search_path(const StatementSettings &settings);
     void apply_time_zone(const std::string &time_zone);
 
     duckdb::Connection connection_;
-    const std::string catalog_;
+    std::string catalog_;
     std::optional<std::vector<std::string>> search_path_;
     std::string time_zone_;
     bool spoiled_ = false;

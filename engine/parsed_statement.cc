@@ -10,6 +10,7 @@
 #include "duckdb/parser/statement/multi_statement.hpp"
 #include "duckdb/parser/statement/select_statement.hpp"
 #include "duckdb/planner/planner.hpp"
+#include "engine/plan_grants.h"
 #include "engine/plan_wall.h"
 #include "engine/statement_kinds.h"
 
@@ -24,13 +25,15 @@ bool makes_temporary(const duckdb::SQLStatement &statement) {
 
 // A part runs at once, apart from the plan that is judged later. It makes a type of what a query reads, so binding it
 // twice costs little beside running it.
-Status judge_part(duckdb::ClientContext &context, const duckdb::SQLStatement &part, const std::string &catalog) {
+Status judge_part(duckdb::ClientContext &context, const duckdb::SQLStatement &part,
+                  const std::vector<std::string> &catalogs, const std::optional<Rights> &rights) {
     Status verdict;
     context.RunFunctionInTransaction([&] {
         duckdb::Planner planner(context);
         planner.CreatePlan(part.Copy());
-        verdict = check_catalogs(planner.properties, catalog);
+        verdict = check_catalogs(planner.properties, catalogs);
         if (verdict.ok() && planner.plan) verdict = check_bound_plan(*planner.plan);
+        if (verdict.ok() && planner.plan && rights) verdict = check_grants(*planner.plan, *rights);
     });
     return verdict;
 }
@@ -53,12 +56,14 @@ Result<duckdb::unique_ptr<duckdb::SQLStatement>> parse_statement(LakeConnection 
     }
     if (statement->type != duckdb::StatementType::MULTI_STATEMENT) return statement;
 
+    std::vector<std::string> catalogs = spec.catalogs;
+    catalogs.push_back(spec.settings.catalog);
     auto parts = std::move(statement->Cast<duckdb::MultiStatement>().statements);
     auto last = std::move(parts.back());
     parts.pop_back();
     connection.spoil();
     for (auto &part : parts) {
-        if (!spec.internal) ROOST_RETURN_IF_ERROR(judge_part(context, *part, spec.settings.catalog));
+        if (!spec.internal) ROOST_RETURN_IF_ERROR(judge_part(context, *part, catalogs, spec.rights));
         auto result = context.Query(std::move(part), duckdb::QueryParameters());
         if (result->HasError()) result->ThrowError();
     }

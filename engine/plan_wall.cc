@@ -186,10 +186,11 @@ private:
 
 }  // namespace
 
-Status check_catalogs(const duckdb::StatementProperties &properties, const std::string &own) {
+Status check_catalogs(const duckdb::StatementProperties &properties, const std::vector<std::string> &own) {
     if (!stands(Wall::bound_plan)) return Status();
     const auto check = [&own](const std::string &name) {
-        if (name == own || name == TEMP_CATALOG || name == SYSTEM_CATALOG) return Status();
+        if (std::ranges::find(own, name) != own.end() || name == TEMP_CATALOG || name == SYSTEM_CATALOG)
+            return Status();
         return Status(Code::not_allowed, "the catalog \"" + name + "\" is not open to statements")
             .with_rule("catalog.foreign");
     };

@@ -17,7 +17,7 @@ namespace roost {
 
 // not_allowed (catalog.foreign) when a bound statement reads or changes another catalog than `own`: the lake's
 // metadata, and the memory database that every instance has, are no tenant's.
-Status check_catalogs(const duckdb::StatementProperties &properties, const std::string &own);
+Status check_catalogs(const duckdb::StatementProperties &properties, const std::vector<std::string> &own);
 
 // not_allowed, with the rule `plan:NAME`, when the plan calls a function that is not for tenants. REQUIRES: not
 // optimised yet (the optimizer brings functions of its own).

@@ -58,6 +58,7 @@ Status RegisterExecution::start(const Grant &grant) {
     ROOST_RETURN_IF_ERROR(fail(visit.fail(visit.ready(spec_, **pool, nullptr, grant.bytes))));
     instance_ = session_->instance;
     session_->wrote = true;
+    session_->write_catalog = written_catalog(spec_);
     session_->statements++;
     return Status();
 }

@@ -13,8 +13,10 @@
 #include "duckdb/planner/planner.hpp"
 #include "engine/encode.h"
 #include "engine/parsed_statement.h"
+#include "engine/plan_grants.h"
 #include "engine/plan_wall.h"
 #include "engine/stopwatch.h"
+#include "engine/visible_names.h"
 
 namespace roost {
 
@@ -110,6 +112,13 @@ Status RunningQuery::failed(const duckdb::ErrorData &error) {
 }
 
 Status RunningQuery::prepare(const StatementSpec &spec) {
+    set_rights(connection_.context(), spec.rights);
+    Status status = prepare_with_rights(spec);
+    // What the engine suggests instead may be hidden from the caller.
+    return status.ok() || !spec.rights ? status : std::move(status).with_hint(hint_without_names(status));
+}
+
+Status RunningQuery::prepare_with_rights(const StatementSpec &spec) {
     sql_ = spec.sql;
     auto &context = connection_.context();
     try {
@@ -127,9 +136,15 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
     } catch (const std::exception &error) {
         return failed(duckdb::ErrorData(error));
     }
-    ROOST_RETURN_IF_ERROR(check_catalogs(data_->properties, instance_.options().lake.catalog));
+    ROOST_RETURN_IF_ERROR(check_catalogs(data_->properties, instance_.catalogs()));
     if (!spec.writes && changes_lake(data_->properties)) {
         return Status(Code::internal, "a statement that changes the lake was sent as one that only reads");
+    }
+    // The gateway's lease and the commit's mark are for one catalog.
+    for (const auto &[name, change] : data_->properties.modified_databases) {
+        if (name == TEMP_CATALOG || name == written_catalog(spec)) continue;
+        return Status(Code::internal,
+                      "a statement that changes " + name + " was sent as one that changes " + written_catalog(spec));
     }
     return cancellation_.reason();
 }
@@ -158,6 +173,10 @@ void RunningQuery::plan(const duckdb::SQLStatement &statement, const StatementSp
     // Roost's own statements read uploaded files.
     if (!spec.internal) {
         if (Status verdict = check_bound_plan(*planner.plan); !verdict.ok()) throw Refused{std::move(verdict)};
+    }
+    if (spec.rights) {
+        if (Status verdict = check_grants(*planner.plan, *spec.rights); !verdict.ok())
+            throw Refused{std::move(verdict)};
     }
     data->properties.parameter_count = 0;  // the values are constants of the plan
     // It was planned in the transaction it runs in: nothing it was bound to can change, so planning again would only

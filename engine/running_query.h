@@ -73,6 +73,7 @@ public:
     const std::string &profile_json() const { return profile_json_; }
 
 private:
+    Status prepare_with_rights(const StatementSpec &spec);
     void plan(const duckdb::SQLStatement &statement, const StatementSpec &spec);
     Status run_to_first_chunk();
     duckdb::StreamExecutionResult execute_task(duckdb::StreamQueryResult &stream);

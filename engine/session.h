@@ -50,7 +50,8 @@ public:
     std::unique_ptr<LakeConnection> connection;  // null: no transaction yet
     bool failed = false;                         // a statement failed: only a rollback can follow
     bool wrote = false;
-    uint64_t statements = 0;  // that were started in it
+    std::string write_catalog;  // with wrote
+    uint64_t statements = 0;    // that were started in it
 
 private:
     mutable Mutex mutex_;

@@ -10,7 +10,7 @@ SessionExecution::SessionExecution(EngineParts &parts, StatementSpec spec)
 // megabytes.
 Status SessionExecution::prepare(SessionVisit &visit, uint64_t grant_bytes) {
     const Stopwatch watch;
-    ROOST_ASSIGN_OR_RETURN(InstancePool * pool, catalog());
+    ROOST_ASSIGN_OR_RETURN(const auto pool, catalog());
     ROOST_RETURN_IF_ERROR(visit.ready(spec_, *pool, this, grant_bytes));
     instance_ = session_->instance;
     if (!spec_.internal && lent_bytes_ == 0 && grant_bytes > 0) {
@@ -58,7 +58,10 @@ Status SessionExecution::run(SessionVisit &visit, const Grant &grant) {
     planned_in_ = ++session_->statements;
     chunks_ = std::make_unique<SpooledChunks>(*query_, *instance_, cancellation_);
     session_->set_stream(this);
-    session_->wrote = session_->wrote || spec_.writes;
+    if (spec_.writes) {
+        session_->wrote = true;
+        session_->write_catalog = written_catalog(spec_);
+    }
     completion_.timings.execute_us += watch.elapsed_us();
     return Status();
 }

@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "lake/rights.h"
 
 namespace roost {
 
@@ -75,6 +76,9 @@ struct StatementSpec {
     std::vector<int16_t> result_formats;  // pg_rows: 0 text, 1 binary; empty: all text; one: for all columns
     ResultFormat format = ResultFormat::pg_rows;
     StatementSettings settings;
+    std::vector<std::string> catalogs;  // that it names beside the active one, in order
+    std::string write_catalog;          // that it changes; empty: the active one
+    std::optional<Rights> rights;       // of its caller in those catalogs; nothing: everything
     TransactionAction transaction = TransactionAction::autocommit;
     Uuid session;                  // nil: none
     bool read_only = false;        // the transaction was declared READ ONLY
@@ -86,6 +90,10 @@ struct StatementSpec {
     int64_t timeout_ms = 600'000;  // wall clock from the start of execution, admission wait excluded; 0: none
     int64_t admission_wait_ms = 300'000;
 };
+
+inline const std::string &written_catalog(const StatementSpec &spec) {
+    return spec.write_catalog.empty() ? spec.settings.catalog : spec.write_catalog;
+}
 
 struct ResultHeader {
     bool has_grid = false;  // false: DDL, DML without RETURNING: no rows, `columns` is empty

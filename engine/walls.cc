@@ -17,6 +17,7 @@
 #include "duckdb/parser/parsed_data/drop_info.hpp"
 #include "engine/failed_commit.h"
 #include "engine/foreign_scan.h"
+#include "engine/visible_names.h"
 #include "sql/rules.h"
 
 namespace roost {
@@ -245,6 +246,7 @@ void narrow_functions(duckdb::ClientContext &context, bool internal) {
     auto &system = duckdb::Catalog::GetSystemCatalog(context);
     keep_parquet_for_the_lake(context, system);
     if (!internal) narrow_current_setting(context, system);
+    if (!internal) wrap_name_functions(context);
 }
 
 void lock_configuration(duckdb::DatabaseInstance &database) {

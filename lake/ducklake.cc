@@ -51,8 +51,8 @@ std::string attach_frozen_sql(std::string_view catalog, std::string_view path, c
 
 std::string commit_mark(const Uuid &statement) { return std::string(kMarkPrefix) + statement.to_string(); }
 
-std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement) {
-    return "CALL ducklake_set_commit_message(" + quote_literal(lake.catalog) + ", 'roost', '', extra_info => " +
+std::string commit_message_sql(std::string_view catalog, const Uuid &statement) {
+    return "CALL ducklake_set_commit_message(" + quote_literal(catalog) + ", 'roost', '', extra_info => " +
            quote_literal(commit_mark(statement)) + ")";
 }
 

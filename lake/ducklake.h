@@ -36,7 +36,7 @@ std::string attach_frozen_sql(std::string_view catalog, std::string_view path, c
 // What a commit of this statement says in ducklake_snapshot_changes.commit_extra_info.
 std::string commit_mark(const Uuid &statement);
 // CALL that sets author, message and mark of the open transaction's commit.
-std::string commit_message_sql(const LakeLocation &lake, const Uuid &statement);
+std::string commit_message_sql(std::string_view catalog, const Uuid &statement);
 
 // Counts the rows of the catalog that name the file at `path`, as data, as deletes, or as to be removed by DuckLake: a
 // statement for a connection that has the lake attached, its metadata as `metadata_catalog`. Goes by the file's own

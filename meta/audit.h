@@ -12,7 +12,7 @@ namespace roost::meta {
 struct AuditRecord {
     uint64_t sequence = 0;  // given by the store
     int64_t at_us = 0;
-    std::string event;           // statement_refused | login_failed | left_out
+    std::string event;           // statement_refused | login_failed | left_out, or an act: user_created, grant_set …
     std::string front;           // http | pg | internal
     std::string peer;            // "address:port" of the caller, where the front knows it
     Uuid user;                   // nil: nobody's

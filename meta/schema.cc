@@ -12,7 +12,7 @@ constexpr int64_t kApplicationId = 0x726F6F73;
 //
 // statements: small columns stand first, because a filter that reads one behind a long text has to walk the text's
 // pages.
-constexpr std::array<const char *, 2> kSteps = {R"(
+constexpr std::array<const char *, 3> kSteps = {R"(
 CREATE TABLE users(
     id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL, scram_verifier TEXT NOT NULL,
     created_us INTEGER NOT NULL) WITHOUT ROWID;
@@ -52,6 +52,18 @@ CREATE INDEX audit_by_time ON audit(at_us);
 CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit BEGIN
     SELECT RAISE(ABORT, 'the audit is append-only');
 END;
+)",
+                                                R"(
+ALTER TABLE users ADD COLUMN email TEXT NOT NULL DEFAULT '';
+ALTER TABLE users ADD COLUMN active INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE catalogs ADD COLUMN access_mode TEXT NOT NULL DEFAULT 'open';
+CREATE TABLE memberships(
+    workspace BLOB NOT NULL, user BLOB NOT NULL, role TEXT NOT NULL, created_us INTEGER NOT NULL,
+    PRIMARY KEY(workspace, user)) WITHOUT ROWID;
+CREATE TABLE grants(
+    id BLOB PRIMARY KEY, user BLOB NOT NULL, catalog BLOB NOT NULL, schema_name TEXT NOT NULL,
+    table_name TEXT NOT NULL, tier TEXT NOT NULL, granted_by BLOB, created_us INTEGER NOT NULL,
+    UNIQUE(user, catalog, schema_name, table_name)) WITHOUT ROWID;
 )"};
 
 Status step_from(Db &db, int64_t version) {

@@ -65,18 +65,23 @@ Result<std::unique_ptr<Db>> open_writer(const std::string &path, int busy_timeou
     return db;
 }
 
-constexpr std::string_view kUserColumns = "u.id, u.name, u.role, u.scram_verifier, u.created_us";
+constexpr std::string_view kUserColumns = "u.id, u.name, u.role, u.scram_verifier, u.created_us, u.email, u.active";
+
+User user_of(Query &query) {
+    User user;
+    user.id = query.id();
+    user.name = query.text();
+    user.role = query.text();
+    user.scram_verifier = query.text();
+    user.created_us = query.integer();
+    user.email = query.text();
+    user.active = query.integer() != 0;
+    return user;
+}
 
 Result<std::optional<User>> read_user(Query &query) {
     std::optional<User> user;
-    if (query.step()) {
-        user.emplace();
-        user->id = query.id();
-        user->name = query.text();
-        user->role = query.text();
-        user->scram_verifier = query.text();
-        user->created_us = query.integer();
-    }
+    if (query.step()) user = user_of(query);
     if (!query.status().ok()) return query.status();
     return user;
 }
@@ -155,9 +160,11 @@ Status SqliteStore::put_user(const User &user) {
     const Status status = writer_.run([user](Db &db) {
         Query query(
             db,
-            "INSERT INTO users(id, name, role, scram_verifier, created_us) VALUES(?,?,?,?,?) ON CONFLICT(id) DO UPDATE "
-            "SET name = excluded.name, role = excluded.role, scram_verifier = excluded.scram_verifier");
+            "INSERT INTO users(id, name, role, scram_verifier, created_us, email, active) VALUES(?,?,?,?,?,?,?) "
+            "ON CONFLICT(id) DO UPDATE SET name = excluded.name, role = excluded.role, "
+            "scram_verifier = excluded.scram_verifier, email = excluded.email, active = excluded.active");
         query.bind_blob(user.id.raw()).bind(user.name).bind(user.role).bind(user.scram_verifier).bind(user.created_us);
+        query.bind(user.email).bind(user.active);
         return query.run();
     });
     return or_exists(status, "the user " + user.name);
@@ -168,7 +175,7 @@ Result<std::optional<User>> SqliteStore::find_token(std::string_view token) {
     const MutexLock lock(points_.mutex);
     Query query(*points_.db, "SELECT " + std::string(kUserColumns) +
                                  " FROM tokens t JOIN users u ON u.id = t.user "
-                                 "WHERE t.sha256 = ? AND (t.expires_us = 0 OR t.expires_us > ?)");
+                                 "WHERE t.sha256 = ? AND u.active <> 0 AND (t.expires_us = 0 OR t.expires_us > ?)");
     query.bind_blob(hash).bind(clock_.wall_us());
     return read_user(query);
 }
@@ -179,6 +186,86 @@ Status SqliteStore::put_token(const Uuid &user, std::string_view token, int64_t 
                     "INSERT INTO tokens(sha256, user, expires_us) VALUES(?,?,?) ON CONFLICT(sha256) DO UPDATE "
                     "SET user = excluded.user, expires_us = excluded.expires_us");
         query.bind_blob(hash).bind_blob(user.raw()).bind(expires_us);
+        return query.run();
+    });
+}
+
+Result<std::vector<User>> SqliteStore::users() {
+    const MutexLock lock(points_.mutex);
+    Query query(*points_.db, "SELECT " + std::string(kUserColumns) + " FROM users u ORDER BY u.name");
+    return read_all<User>(query, user_of);
+}
+
+Result<AccessTables> SqliteStore::access() {
+    const MutexLock lock(points_.mutex);
+    AccessTables tables;
+    Query members(*points_.db, "SELECT workspace, user, role, created_us FROM memberships");
+    ROOST_ASSIGN_OR_RETURN(tables.memberships, read_all<Membership>(members, [](Query &row) {
+                               Membership membership;
+                               membership.workspace = row.id();
+                               membership.user = row.id();
+                               membership.role = row.text();
+                               membership.created_us = row.integer();
+                               return membership;
+                           }));
+    Query grants(*points_.db,
+                 "SELECT id, user, catalog, schema_name, table_name, tier, granted_by, created_us FROM grants "
+                 "ORDER BY created_us, id");
+    ROOST_ASSIGN_OR_RETURN(tables.grants, read_all<Grant>(grants, [](Query &row) {
+                               Grant grant;
+                               grant.id = row.id();
+                               grant.user = row.id();
+                               grant.catalog = row.id();
+                               grant.schema = row.text();
+                               grant.table = row.text();
+                               grant.tier = row.text();
+                               grant.granted_by = row.id();
+                               grant.created_us = row.integer();
+                               return grant;
+                           }));
+    return tables;
+}
+
+Status SqliteStore::put_membership(const Membership &membership) {
+    return writer_.run([membership](Db &db) {
+        Query query(db,
+                    "INSERT INTO memberships(workspace, user, role, created_us) VALUES(?,?,?,?) "
+                    "ON CONFLICT(workspace, user) DO UPDATE SET role = excluded.role");
+        query.bind_blob(membership.workspace.raw()).bind_blob(membership.user.raw());
+        query.bind(membership.role).bind(membership.created_us);
+        return query.run();
+    });
+}
+
+Status SqliteStore::drop_membership(const Uuid &workspace, const Uuid &user) {
+    return writer_.run([workspace, user](Db &db) -> Status {
+        Query grants(db,
+                     "DELETE FROM grants WHERE user = ? AND catalog IN (SELECT id FROM catalogs WHERE workspace = ?)");
+        grants.bind_blob(user.raw()).bind_blob(workspace.raw());
+        ROOST_RETURN_IF_ERROR(grants.run());
+        Query query(db, "DELETE FROM memberships WHERE workspace = ? AND user = ?");
+        query.bind_blob(workspace.raw()).bind_blob(user.raw());
+        return query.run();
+    });
+}
+
+Status SqliteStore::put_grant(const Grant &grant) {
+    return writer_.run([grant](Db &db) {
+        Query query(db,
+                    "INSERT INTO grants(id, user, catalog, schema_name, table_name, tier, granted_by, created_us) "
+                    "VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(user, catalog, schema_name, table_name) DO UPDATE SET "
+                    "tier = excluded.tier, granted_by = excluded.granted_by, created_us = excluded.created_us");
+        query.bind_blob(grant.id.raw()).bind_blob(grant.user.raw()).bind_blob(grant.catalog.raw());
+        query.bind(grant.schema).bind(grant.table).bind(grant.tier);
+        query.bind_blob(grant.granted_by.raw()).bind(grant.created_us);
+        return query.run();
+    });
+}
+
+Status SqliteStore::drop_grant(const Uuid &id) {
+    return writer_.run([id](Db &db) {
+        Query query(db, "DELETE FROM grants WHERE id = ?");
+        query.bind_blob(id.raw());
         return query.run();
     });
 }
@@ -213,7 +300,8 @@ Status SqliteStore::put_workspace(const Workspace &workspace) {
 Result<std::vector<Catalog>> SqliteStore::catalogs() {
     const MutexLock lock(points_.mutex);
     Query query(*points_.db,
-                "SELECT id, slug, metadata, data_path, workspace, is_default, created_us FROM catalogs ORDER BY slug");
+                "SELECT id, slug, metadata, data_path, workspace, is_default, created_us, access_mode FROM catalogs "
+                "ORDER BY slug");
     return read_all<Catalog>(query, [](Query &row) {
         Catalog catalog;
         catalog.id = row.id();
@@ -223,19 +311,23 @@ Result<std::vector<Catalog>> SqliteStore::catalogs() {
         catalog.workspace = row.id();
         catalog.is_default = row.integer() != 0;
         catalog.created_us = row.integer();
+        catalog.access_mode = row.text();
         return catalog;
     });
 }
 
 Status SqliteStore::put_catalog(const Catalog &catalog) {
     const Status status = writer_.run([catalog](Db &db) -> Status {
-        Query query(db,
-                    "INSERT INTO catalogs(id, slug, metadata, data_path, workspace, is_default, created_us) "
-                    "VALUES(?,?,?,?,?,?,?) "
-                    "ON CONFLICT(id) DO UPDATE SET slug = excluded.slug, metadata = excluded.metadata, "
-                    "data_path = excluded.data_path, workspace = excluded.workspace, is_default = excluded.is_default");
+        Query query(
+            db,
+            "INSERT INTO catalogs(id, slug, metadata, data_path, workspace, is_default, created_us, access_mode) "
+            "VALUES(?,?,?,?,?,?,?,?) "
+            "ON CONFLICT(id) DO UPDATE SET slug = excluded.slug, metadata = excluded.metadata, "
+            "data_path = excluded.data_path, workspace = excluded.workspace, is_default = excluded.is_default, "
+            "access_mode = excluded.access_mode");
         query.bind_blob(catalog.id.raw()).bind(catalog.slug).bind(catalog.metadata).bind(catalog.data_path);
         query.bind_blob(catalog.workspace.raw()).bind(catalog.is_default).bind(catalog.created_us);
+        query.bind(catalog.access_mode);
         ROOST_RETURN_IF_ERROR(query.run());
         if (!catalog.is_default) return {};
         // A workspace has one default.

@@ -35,6 +35,12 @@ public:
     Status put_user(const User &user) override;
     Result<std::optional<User>> find_token(std::string_view token) override;
     Status put_token(const Uuid &user, std::string_view token, int64_t expires_us) override;
+    Result<std::vector<User>> users() override;
+    Result<AccessTables> access() override;
+    Status put_membership(const Membership &membership) override;
+    Status drop_membership(const Uuid &workspace, const Uuid &user) override;
+    Status put_grant(const Grant &grant) override;
+    Status drop_grant(const Uuid &id) override;
     Result<std::vector<Workspace>> workspaces() override;
     Status put_workspace(const Workspace &workspace) override;
     Result<std::vector<Catalog>> catalogs() override;

@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "meta/access.h"
 #include "meta/audit.h"
 
 namespace roost::meta {
@@ -25,6 +26,8 @@ struct User {
     // SCRAM-SHA-256 verifier: "SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey" (PostgreSQL's form)
     std::string scram_verifier;
     int64_t created_us = 0;
+    std::string email{};
+    bool active = true;  // false: may not log in, by no password and no token
 };
 
 struct Workspace {
@@ -41,6 +44,7 @@ struct Catalog {
     Uuid workspace;
     bool is_default = false;
     int64_t created_us = 0;
+    std::string access_mode = "open";  // open: members have their role's rights; scoped: only what grants give
 };
 
 enum class StatementStatus : uint8_t { queued, running, done, failed, cancelled };
@@ -107,6 +111,15 @@ public:
     // Tokens are kept as SHA-256 only.
     virtual Result<std::optional<User>> find_token(std::string_view token) = 0;
     virtual Status put_token(const Uuid &user, std::string_view token, int64_t expires_us) = 0;  // 0: never
+    virtual Result<std::vector<User>> users() = 0;
+
+    virtual Result<AccessTables> access() = 0;
+    virtual Status put_membership(const Membership &membership) = 0;
+    // Grants on the workspace's catalogs go with it. Fine when there is none.
+    virtual Status drop_membership(const Uuid &workspace, const Uuid &user) = 0;
+    // Takes the place of what the user has on the same object, whose id stays.
+    virtual Status put_grant(const Grant &grant) = 0;
+    virtual Status drop_grant(const Uuid &id) = 0;
 
     virtual Result<std::vector<Workspace>> workspaces() = 0;
     virtual Status put_workspace(const Workspace &workspace) = 0;

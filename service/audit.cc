@@ -114,6 +114,19 @@ void Audit::refused(const Session &session, std::string_view sql, const Status &
     note(std::move(record));
 }
 
+void Audit::changed(const Principal &who, std::string_view workspace, std::string_view event, std::string_view what) {
+    meta::AuditRecord record;
+    record.event = std::string(event);
+    record.front = "http";
+    record.user = who.user_id;
+    record.user_name = who.user_name;
+    record.workspace = std::string(workspace);
+    record.message = cut(what, limits_.message_max_bytes);
+    // Never left out: an act of an admin is what an audit is for.
+    record.at_us = clock_.wall_us();
+    gathered_.push_back(std::move(record));
+}
+
 void Audit::login_failed(std::string_view front, std::string_view user, std::string_view peer) {
     meta::AuditRecord record;
     record.event = "login_failed";

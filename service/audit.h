@@ -15,6 +15,7 @@
 
 namespace roost::service {
 
+struct Principal;
 struct Session;
 
 struct AuditLimits {
@@ -33,6 +34,8 @@ public:
 
     // A statement of `session` that was refused; `statement`: its id when a node refused it, else nil.
     void refused(const Session &session, std::string_view sql, const Status &refusal, const Uuid &statement);
+    // Who may do what was changed.
+    void changed(const Principal &who, std::string_view workspace, std::string_view event, std::string_view what);
     void login_failed(std::string_view front, std::string_view user, std::string_view peer);
     // All that gathered. Ones that could not be written may be given back.
     std::vector<meta::AuditRecord> take();

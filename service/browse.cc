@@ -23,31 +23,49 @@ TableInfo table_info(const TableState &table) {
 
 }  // namespace
 
-net::Task<Result<std::shared_ptr<const LakeState>>> GatewayService::browse(const Principal &who, std::string workspace,
-                                                                           std::string catalog) {
-    const auto known = catalogs(who, workspace);
-    if (!known.ok()) co_return known.status();
-    const auto is_it = [&catalog](const meta::Catalog &one) {
-        return one.slug == catalog || one.id.to_string() == catalog;
-    };
-    const auto found = std::ranges::find_if(*known, is_it);
-    if (found == known->end()) {
+net::Task<Result<GatewayService::Browsed>> GatewayService::browse(const Principal &who, std::string workspace,
+                                                                  std::string catalog) {
+    const auto place = find_workspace(who, workspace);
+    if (!place.ok()) co_return place.status();
+    const meta::Catalog *found = find_catalog(who, (*place)->id, catalog);
+    if (!found) {
         co_return Status(Code::not_found, "there is no catalog '" + catalog + "' in this workspace")
             .with_name("catalog_not_found")
             .with_sqlstate("3D000");
     }
-    co_return co_await core_->mirrors.refresh(found->slug, kBrowseWithinMs);
+    Browsed browsed;
+    if (const auto rights = core_->access.rights_of(who, (*place)->id)) {
+        const auto own = rights->find(found->slug);
+        browsed.rights = own == rights->end() ? CatalogRights() : own->second;
+    } else {
+        browsed.rights.all = Privilege::writer;
+    }
+    auto state = co_await core_->mirrors.refresh(found->slug, kBrowseWithinMs);
+    if (!state.ok()) co_return state.status();
+    browsed.state = std::move(*state);
+    co_return browsed;
 }
 
 net::Task<Result<std::vector<SchemaInfo>>> GatewayService::schemas(const Principal &who, std::string workspace,
                                                                    std::string catalog) {
-    auto state = co_await browse(who, std::move(workspace), std::move(catalog));
-    if (!state.ok()) co_return state.status();
+    const auto browsed = co_await browse(who, std::move(workspace), std::move(catalog));
+    if (!browsed.ok()) co_return browsed.status();
+    const LakeState &state = *browsed->state;
+    const CatalogRights &rights = browsed->rights;
+    const auto sees = [&rights](std::string_view in, std::string_view name) {
+        return rights.of_table(in, name) != Privilege::none;
+    };
     std::vector<SchemaInfo> out;
-    for (const LakeSchema &schema : (*state)->names().schemas) {
+    for (const LakeSchema &schema : state.names().schemas) {
+        if (!rights.sees_schema(schema.name)) continue;
         SchemaInfo info{schema.name, 0, 0};
-        for (const auto &table : (*state)->tables()) info.tables += table->definition->schema_id == schema.id ? 1 : 0;
-        for (const LakeView &view : (*state)->names().views) info.views += view.schema_id == schema.id ? 1 : 0;
+        for (const auto &table : state.tables()) {
+            if (table->definition->schema_id != schema.id) continue;
+            info.tables += sees(schema.name, table->definition->name) ? 1 : 0;
+        }
+        for (const LakeView &view : state.names().views) {
+            info.views += view.schema_id == schema.id && sees(schema.name, view.name) ? 1 : 0;
+        }
         out.push_back(std::move(info));
     }
     std::ranges::sort(out, {}, &SchemaInfo::name);
@@ -56,16 +74,22 @@ net::Task<Result<std::vector<SchemaInfo>>> GatewayService::schemas(const Princip
 
 net::Task<Result<std::vector<TableInfo>>> GatewayService::tables(const Principal &who, std::string workspace,
                                                                  std::string catalog, std::string schema) {
-    auto state = co_await browse(who, std::move(workspace), std::move(catalog));
-    if (!state.ok()) co_return state.status();
+    const auto browsed = co_await browse(who, std::move(workspace), std::move(catalog));
+    if (!browsed.ok()) co_return browsed.status();
+    const LakeState &state = *browsed->state;
+    const CatalogRights &rights = browsed->rights;
+    const auto sees = [&rights](std::string_view in, std::string_view name) {
+        return rights.of_table(in, name) != Privilege::none;
+    };
     std::vector<TableInfo> out;
-    const LakeSchema *found = (*state)->schema(schema);
+    const LakeSchema *found = state.schema(schema);
     if (!found) co_return out;  // dropped by somebody since it was listed
-    for (const auto &table : (*state)->tables()) {
-        if (table->definition->schema_id == found->id) out.push_back(table_info(*table));
+    for (const auto &table : state.tables()) {
+        if (table->definition->schema_id != found->id || !sees(found->name, table->definition->name)) continue;
+        out.push_back(table_info(*table));
     }
-    for (const LakeView &view : (*state)->names().views) {
-        if (view.schema_id != found->id) continue;
+    for (const LakeView &view : state.names().views) {
+        if (view.schema_id != found->id || !sees(found->name, view.name)) continue;
         TableInfo info;
         info.schema = found->name;
         info.name = view.name;

@@ -22,6 +22,7 @@
 #include "obs/metrics.h"
 #include "routing/policy.h"
 #include "routing/table_uses.h"
+#include "service/access.h"
 #include "service/audit.h"
 #include "service/commit_outcomes.h"
 #include "service/lake_mirrors.h"
@@ -88,6 +89,7 @@ struct Core {
     std::deque<UnsettledCommit> unsettled;  // nobody knows yet; GatewayService asks again when their nodes are back
     ShapeMemory shapes;
     routing::TableEpochs epochs;
+    Access access;
     Audit audit;
     std::set<RunStream *> running;
     net::Event ended;  // a statement ended (for draining)

@@ -15,12 +15,6 @@ namespace {
 constexpr int64_t kTokenCacheUs = 5'000'000;  // a revoked token is refused after this at the latest
 constexpr size_t kTokenCacheMax = 10'000;
 
-struct Judged {
-    std::vector<sql::Statement> statements;
-    Status status;
-    sql::Kind refused = sql::Kind::empty;  // the statement that the guard refused; empty: none
-};
-
 // The statement that a position in the text lies in.
 sql::Kind kind_at(const std::vector<sql::Statement> &statements, uint32_t position) {
     sql::Kind kind = sql::Kind::other;
@@ -30,8 +24,13 @@ sql::Kind kind_at(const std::vector<sql::Statement> &statements, uint32_t positi
     return kind;
 }
 
+constexpr int64_t kMirrorEveryMs = 10'000;
+
+}  // namespace
+
 // Any thread.
-Judged judge(sql::StatementCache &cache, std::string_view text, sql::Context context, const sql::GuardPolicy &policy) {
+GatewayService::Judged GatewayService::judge(sql::StatementCache &cache, std::string_view text, sql::Context context,
+                                             const sql::GuardPolicy &policy) {
     Judged judged;
     const auto parsed = cache.parse(text);
     judged.status = parsed.status();
@@ -45,21 +44,17 @@ Judged judge(sql::StatementCache &cache, std::string_view text, sql::Context con
     return judged;
 }
 
-constexpr int64_t kMirrorEveryMs = 10'000;
-
-}  // namespace
-
 GatewayService::GatewayService(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
 GatewayService::~GatewayService() { stopping_ = true; }
 
 Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     ROOST_ASSIGN_OR_RETURN(workspaces_, core_->meta.workspaces());
-    ROOST_ASSIGN_OR_RETURN(catalogs_, core_->meta.catalogs());
     for (const LakeLocation &lake : lakes) {
         core_->lakes[lake.catalog] = lake;
         core_->mirrors.add(lake);
     }
+    ROOST_RETURN_IF_ERROR(load_access());
     ROOST_ASSIGN_OR_RETURN(const auto members, core_->meta.members());
     for (const meta::Member &member : members) known_members_[member.id] = member;
     ROOST_RETURN_IF_ERROR(recover());
@@ -210,6 +205,7 @@ net::Task<void> GatewayService::tick() {
             if (run->age_us() > 150'000) run->record_state();
         }
         if (n % 25 == 0 && !core_->unsettled.empty()) co_await settle_commits();
+        if (n % 25 == 24) co_await reload_access();
         if (n % 5 == 0) {
             const int64_t limit_us = core_->clock.monotonic_us() - core_->limits.idle_transaction_timeout_ms * 1000;
             for (const auto &session : sessions_) {
@@ -297,32 +293,65 @@ Result<Principal> GatewayService::authenticate_token(std::string_view token) {
 }
 
 Result<std::optional<meta::User>> GatewayService::find_user(std::string_view name) {
-    return core_->meta.find_user(name);
+    auto user = core_->meta.find_user(name);
+    // Whoever may not log in gets the same exchange as somebody who does not exist.
+    if (user.ok() && *user && !(*user)->active) return std::optional<meta::User>();
+    return user;
 }
 
-Result<const meta::Workspace *> GatewayService::find_workspace(std::string_view slug_or_id) const {
+// The workspaces that somebody is no member of are not there for them. Without a name: the oldest of theirs.
+Result<const meta::Workspace *> GatewayService::find_workspace(const Principal &who,
+                                                               std::string_view slug_or_id) const {
+    const meta::Workspace *found = nullptr;
     for (const meta::Workspace &workspace : workspaces_) {
-        if (slug_or_id.empty() || workspace.slug == slug_or_id || workspace.id.to_string() == slug_or_id)
-            return &workspace;
+        if (core_->access.role_of(who, workspace.id) == Role::none) continue;
+        if (!slug_or_id.empty() && workspace.slug != slug_or_id && workspace.id.to_string() != slug_or_id) continue;
+        if (!found || workspace.created_us < found->created_us) found = &workspace;
+    }
+    if (found) return found;
+    if (slug_or_id.empty()) {
+        return Status(Code::permission_denied, "user '" + who.user_name + "' is not a member of any workspace")
+            .with_hint("an owner of a workspace or an admin can add members");
     }
     return Status(Code::not_found, "there is no workspace '" + std::string(slug_or_id) + "'")
         .with_name("workspace_not_found")
         .with_sqlstate("3D000");
 }
 
-Result<std::shared_ptr<Session>> GatewayService::open_session(const OpenSession &request) {
-    ROOST_ASSIGN_OR_RETURN(const meta::Workspace *workspace, find_workspace(request.workspace));
-    const std::string slug = request.catalog.empty() ? workspace->default_catalog : request.catalog;
-    bool found = false;
+const meta::Catalog *GatewayService::find_catalog(const Principal &who, const Uuid &workspace,
+                                                  std::string_view slug_or_id) const {
     for (const meta::Catalog &catalog : catalogs_) {
-        found = found || (catalog.workspace == workspace->id &&
-                          (catalog.slug == slug || (!request.catalog.empty() && catalog.id.to_string() == slug)));
+        if (catalog.workspace != workspace || !core_->access.sees(who, catalog)) continue;
+        if (catalog.slug == slug_or_id || catalog.id.to_string() == slug_or_id) return &catalog;
     }
-    if (!found) {
-        return Status(Code::not_found, "database \"" + slug + "\" does not exist")
+    return nullptr;
+}
+
+// Where the catalog is that somebody named without a workspace.
+const meta::Workspace *GatewayService::workspace_with(const Principal &who, std::string_view catalog) const {
+    for (const meta::Workspace &workspace : workspaces_) {
+        if (core_->access.role_of(who, workspace.id) == Role::none) continue;
+        if (find_catalog(who, workspace.id, catalog)) return &workspace;
+    }
+    return nullptr;
+}
+
+Result<std::shared_ptr<Session>> GatewayService::open_session(const OpenSession &request) {
+    const Principal &who = request.principal;
+    ROOST_ASSIGN_OR_RETURN(const meta::Workspace *workspace, find_workspace(who, request.workspace));
+    const std::string wanted = request.catalog.empty() ? workspace->default_catalog : request.catalog;
+    const meta::Catalog *catalog = find_catalog(who, workspace->id, wanted);
+    if (!catalog && request.workspace.empty() && !request.catalog.empty()) {
+        if (const meta::Workspace *other = workspace_with(who, wanted)) {
+            workspace = other;
+            catalog = find_catalog(who, workspace->id, wanted);
+        }
+    }
+    if (!catalog) {
+        return Status(Code::not_found, "database \"" + wanted + "\" does not exist")
             .with_name("catalog_not_found")
             .with_sqlstate("3D000")
-            .with_hint("workspace '" + workspace->slug + "' has the catalog '" + workspace->default_catalog + "'");
+            .with_hint("GET /api/catalogs lists the catalogs that you may use");
     }
     auto session = std::make_shared<Session>();
     session->id = Uuid::make();
@@ -333,7 +362,8 @@ Result<std::shared_ptr<Session>> GatewayService::open_session(const OpenSession 
     session->origin = request.origin;
     session->client_name = request.client_name;
     session->peer = request.peer;
-    session->settings.catalog = slug;
+    session->settings.catalog = catalog->slug;
+    session->catalogs = catalog_names(who, workspace->id);
     session->settings.search_path = {"main"};
     session->last_active_us = core_->clock.monotonic_us();
     sessions_.insert(session);
@@ -344,6 +374,8 @@ void GatewayService::forget_transaction(Session &session) {
     if (session.pinned_node) core_->hub.end_session(*session.pinned_node, session.id);
     session.pinned_node.reset();
     session.wrote = false;
+    session.write_catalog.clear();
+    session.transaction_catalogs.clear();
     session.lease.reset();
     session.transaction = TransactionState::idle;
     session.transaction_has_read = false;
@@ -382,21 +414,33 @@ void GatewayService::close_session(const std::shared_ptr<Session> &session) {
 
 // --- run
 
+net::Task<GatewayService::Judged> GatewayService::judge_text(std::string_view text, sql::Context context,
+                                                             const sql::GuardPolicy &policy) {
+    if (text.size() <= core_->limits.parse_inline_max_bytes || text.size() > core_->limits.sql_text_max_bytes) {
+        co_return judge(core_->statements, text, context, policy);
+    }
+    co_return co_await core_->parsing([&cache = core_->statements, text = std::string(text), context, policy] {
+        Judged result = judge(cache, text, context, policy);
+        // The tree of a long text is large: nobody needs it any more, and it goes on this thread.
+        for (sql::Statement &statement : result.statements) statement.tree.reset();
+        return result;
+    });
+}
+
 net::Task<Result<std::vector<sql::Statement>>> GatewayService::parse(std::string_view text, sql::Context context,
                                                                      std::shared_ptr<Session> session) {
     sql::GuardPolicy policy;
-    for (const auto &[catalog, lake] : core_->lakes) policy.catalogs.push_back(catalog);
-    Judged judged;
-    if (text.size() <= core_->limits.parse_inline_max_bytes || text.size() > core_->limits.sql_text_max_bytes) {
-        judged = judge(core_->statements, text, context, policy);
+    if (session) {
+        policy.catalogs = session->catalogs;
     } else {
-        judged = co_await core_->parsing(
-            [&cache = core_->statements, text = std::string(text), context, policy = std::move(policy)] {
-                Judged result = judge(cache, text, context, policy);
-                // The tree of a long text is large: nobody needs it any more, and it goes on this thread.
-                for (sql::Statement &statement : result.statements) statement.tree.reset();
-                return result;
-            });
+        for (const auto &[catalog, lake] : core_->lakes) policy.catalogs.push_back(catalog);
+    }
+    Judged judged = co_await judge_text(text, context, policy);
+    // A function that nobody knows may be a macro of the lake.
+    if (session && !judged.status.ok() && judged.status.error().rule.starts_with("function:")) {
+        const std::set<std::string> macros = co_await macros_of(*session);
+        policy.is_macro = [&macros](std::string_view name) { return macros.contains(std::string(name)); };
+        if (!macros.empty()) judged = co_await judge_text(text, context, policy);
     }
     if (judged.status.ok()) co_return std::move(judged.statements);
     if (judged.refused != sql::Kind::empty) {
@@ -416,7 +460,7 @@ net::Task<Result<std::vector<sql::Statement>>> GatewayService::parse(std::string
 }
 
 Result<std::unique_ptr<RunStream>> GatewayService::make_run(const std::shared_ptr<Session> &session,
-                                                            ExecuteRequest request, RunOptions options) {
+                                                            ExecuteRequest request, Reach reach, RunOptions options) {
     if (core_->draining) {
         return Status(Code::unavailable, "roost is shutting down")
             .with_sqlstate("57P03")
@@ -435,9 +479,12 @@ Result<std::unique_ptr<RunStream>> GatewayService::make_run(const std::shared_pt
                                                           : core_->limits.statement_timeout_ms;
     spec.session = session->id;
     spec.read_only = session->transaction_read_only;
+    spec.write_catalog = std::move(reach.write_catalog);
+    spec.catalogs = std::move(reach.catalogs);
+    spec.rights = std::move(reach.rights);
     if (session->transaction == TransactionState::open) {
         spec.transaction = TransactionAction::in_session;
-        if (!session->pinned_node) session->begin_commit_count = core_->leases->commits(spec.settings.catalog);
+        ROOST_RETURN_IF_ERROR(join_transaction(*session, spec));
     }
     const bool read_only =
         session->transaction == TransactionState::open ? session->transaction_read_only : session->default_read_only;
@@ -473,7 +520,12 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::sh
     if (sql::is_session_command(kind)) {
         co_return Status(Code::unimplemented, std::string(sql::kind_name(kind)) + " is not supported here");
     }
-    auto run = make_run(session, std::move(request), {});
+    auto reach = co_await find_reach(session, request.statement);
+    if (!reach.ok()) {
+        if (session->transaction == TransactionState::open) session->transaction = TransactionState::failed;
+        co_return reach.status();
+    }
+    auto run = make_run(session, std::move(request), std::move(*reach), {});
     if (!run.ok()) co_return run.status();
     // Not begun yet: the front must hold the stream to be able to cancel a wait for the write lease.
     co_return std::unique_ptr<ResultStream>(std::move(*run));
@@ -510,8 +562,10 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction
     spec.session = session->id;
     spec.transaction = TransactionAction::commit;
     spec.writes = session->wrote;
+    spec.write_catalog = session->write_catalog;
     spec.timeout_ms = core_->limits.statement_timeout_ms;
     const bool wrote = spec.writes;
+    const std::string written = written_catalog(spec);
     auto run = std::make_unique<RunStream>(*core_, session, statement, std::move(spec), std::move(options));
     Status status = co_await run->begin();
     while (status.ok()) {
@@ -519,7 +573,7 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::end_transaction
         status = frame.status();
         if (frame.ok() && !frame->has_value()) break;
     }
-    if (wrote && (status.ok() || status.sqlstate() == "08007")) core_->leases->count_commit(session->settings.catalog);
+    if (wrote && (status.ok() || status.sqlstate() == "08007")) core_->leases->count_commit(written);
     forget_transaction(*session);
     if (!status.ok()) co_return status;
     co_return std::make_unique<LocalStream>("COMMIT");
@@ -531,13 +585,20 @@ Result<std::unique_ptr<ResultStream>> GatewayService::use(const std::shared_ptr<
     if (path.empty() || path.size() > 2) return Status(Code::syntax_error, "USE takes a schema, or catalog.schema");
     std::string catalog = session->settings.catalog;
     std::string schema = path.back();
-    const bool names_catalog = path.size() == 2 || core_->lakes.contains(path[0]);
-    if (names_catalog) {
+    const auto known = [&session](const std::string &name) {
+        return std::ranges::find(session->catalogs, name) != session->catalogs.end();
+    };
+    if (path.size() == 2 || known(path[0])) {
         catalog = path[0];
         schema = path.size() == 2 ? path[1] : "main";
     }
-    if (!core_->lakes.contains(catalog)) {
+    if (!known(catalog)) {
         return Status(Code::not_found, "there is no catalog '" + catalog + "'").with_sqlstate("3D000");
+    }
+    if (session->pinned_node && catalog != session->settings.catalog) {
+        return Status(Code::failed_precondition, "the catalog can't be changed inside a transaction")
+            .with_sqlstate("25001")
+            .with_hint("COMMIT or ROLLBACK first, or name tables as catalog.schema.table");
     }
     session->settings.catalog = catalog;
     session->settings.search_path = {schema};
@@ -548,9 +609,14 @@ net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session
                                                          const sql::Statement &statement,
                                                          std::vector<uint32_t> param_oids) {
     if (core_->draining) co_return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03");
+    auto reach = co_await find_reach(session, statement);
+    if (!reach.ok()) co_return reach.status();
     StatementSpec spec;
     spec.id = Uuid::make();
     spec.work = Work::describe;
+    spec.catalogs = std::move(reach->catalogs);
+    spec.write_catalog = std::move(reach->write_catalog);
+    spec.rights = std::move(reach->rights);
     spec.sql = statement.text;
     spec.param_oids = std::move(param_oids);
     spec.settings = session->settings;
@@ -560,6 +626,7 @@ net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session
     routing::StatementFeatures features;
     if (session->transaction == TransactionState::open && session->pinned_node) {
         spec.transaction = TransactionAction::in_session;
+        spec.catalogs = session->transaction_catalogs;
         features.pinned_node = session->pinned_node;
     }
     Status lost(Code::unavailable, "no node is connected");
@@ -626,20 +693,26 @@ std::vector<NodeInfo> GatewayService::nodes() const {
     return nodes;
 }
 
-Result<std::vector<meta::Workspace>> GatewayService::workspaces(const Principal &) { return workspaces_; }
+Result<std::vector<meta::Workspace>> GatewayService::workspaces(const Principal &who) {
+    std::vector<meta::Workspace> own;
+    for (const meta::Workspace &workspace : workspaces_) {
+        if (core_->access.role_of(who, workspace.id) != Role::none) own.push_back(workspace);
+    }
+    return own;
+}
 
-Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &, std::string_view workspace) {
-    ROOST_ASSIGN_OR_RETURN(const meta::Workspace *found, find_workspace(workspace));
+Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &who, std::string_view workspace) {
+    ROOST_ASSIGN_OR_RETURN(const meta::Workspace *found, find_workspace(who, workspace));
     std::vector<meta::Catalog> catalogs;
     for (const meta::Catalog &catalog : catalogs_) {
-        if (catalog.workspace == found->id) catalogs.push_back(catalog);
+        if (catalog.workspace == found->id && core_->access.sees(who, catalog)) catalogs.push_back(catalog);
     }
     return catalogs;
 }
 
-net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principal &, std::string_view workspace,
+net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principal &who, std::string_view workspace,
                                                                   std::string_view sql) {
-    const auto where = find_workspace(workspace);
+    const auto where = find_workspace(who, workspace);
     if (!where.ok()) co_return where.status();
     const std::string catalog = (*where)->default_catalog;
     const auto statements = co_await parse(sql, sql::Context::oneshot, nullptr);

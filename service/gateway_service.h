@@ -8,13 +8,15 @@
 #include <string>
 #include <unordered_map>
 
+#include "service/access_admin.h"
 #include "service/core.h"
+#include "service/reach.h"
 #include "service/run_stream.h"
 #include "service/service.h"
 
 namespace roost::service {
 
-class GatewayService final : public Service {
+class GatewayService final : public Service, public AccessAdmin {
 public:
     explicit GatewayService(std::unique_ptr<Core> core);
     ~GatewayService() override;
@@ -59,6 +61,23 @@ public:
     bool ready() const override;
     std::string metrics_text() override;
 
+    AccessAdmin *access_admin() override { return this; }
+    net::Task<Result<std::vector<meta::User>>> users(Principal who) override;
+    net::Task<Result<CreatedUser>> create_user(Principal who, NewUser request) override;
+    net::Task<Result<meta::User>> update_user(Principal who, Uuid user, std::optional<std::string> role,
+                                              std::optional<bool> active) override;
+    net::Task<Result<meta::Workspace>> create_workspace(Principal who, std::string slug, std::string name) override;
+    net::Task<Result<std::vector<MemberInfo>>> members(Principal who, std::string workspace) override;
+    net::Task<Result<MemberInfo>> put_member(Principal who, std::string workspace, Uuid user,
+                                             std::string role) override;
+    net::Task<Status> drop_member(Principal who, std::string workspace, Uuid user) override;
+    net::Task<Result<GrantList>> grants(Principal who, std::string workspace, std::string catalog) override;
+    net::Task<Result<meta::Grant>> put_grant(Principal who, std::string workspace, std::string catalog,
+                                             meta::Grant wanted) override;
+    net::Task<Status> drop_grant(Principal who, std::string workspace, std::string catalog, Uuid grant) override;
+    net::Task<Result<meta::Catalog>> set_access_mode(Principal who, std::string workspace, std::string catalog,
+                                                     std::string mode) override;
+
     Result<std::string> staging_path(const Principal &who, const Uuid &import_id, std::string_view name) override;
     net::Task<Result<StatementInfo>> run_import(ImportRequest request, int64_t wait_ms) override;
     void drop_staging(const Uuid &import_id) override;
@@ -84,7 +103,7 @@ private:
     using EntryPtr = std::shared_ptr<Entry>;
 
     Result<std::unique_ptr<RunStream>> make_run(const std::shared_ptr<Session> &session, ExecuteRequest request,
-                                                RunOptions options);
+                                                Reach reach, RunOptions options);
     net::Task<Result<std::unique_ptr<ResultStream>>> begin_transaction(std::shared_ptr<Session> session,
                                                                        const sql::Statement &statement);
     // `options`: of the statement that commits.
@@ -96,8 +115,12 @@ private:
     void fail_transaction(Session &session, Status why);
     void lose_transactions(const Uuid &node);
 
-    net::Task<Result<std::shared_ptr<const LakeState>>> browse(const Principal &who, std::string workspace,
-                                                               std::string catalog);
+    // A lake and what somebody may see of it.
+    struct Browsed {
+        std::shared_ptr<const LakeState> state;
+        CatalogRights rights;
+    };
+    net::Task<Result<Browsed>> browse(const Principal &who, std::string workspace, std::string catalog);
     Status check_node(const std::optional<Uuid> &node) const;
     // Makes the entry and writes its beginning to the history.
     EntryPtr make_entry(const std::shared_ptr<Session> &session, const std::string &sql, std::string kind, bool writes);
@@ -126,7 +149,35 @@ private:
     net::Task<void> settle_commit(UnsettledCommit commit);
     net::Task<void> settle_commits();
     void remember_member(const cluster::Member &member);
-    Result<const meta::Workspace *> find_workspace(std::string_view slug_or_id) const;
+    Result<const meta::Workspace *> find_workspace(const Principal &who, std::string_view slug_or_id) const;
+    // Null: there is none that they may see.
+    const meta::Catalog *find_catalog(const Principal &who, const Uuid &workspace, std::string_view slug_or_id) const;
+    const meta::Workspace *workspace_with(const Principal &who, std::string_view catalog) const;
+    std::vector<std::string> catalog_names(const Principal &who, const Uuid &workspace) const;
+    net::Task<void> changed_access(const Principal &who, std::string workspace, std::string event, std::string what);
+    net::Task<Result<meta::User>> user_by_id(Uuid id);
+    Result<meta::Workspace> managed_workspace(const Principal &who, const std::string &name) const;
+    Result<meta::Catalog> managed_catalog(const Principal &who, const std::string &name,
+                                          const std::string &catalog) const;
+    Status load_access();
+    net::Task<void> reload_access();
+    // Sets what the meta store says; the part of load_access that is the loop's.
+    void take_access(std::vector<meta::Workspace> workspaces, std::vector<meta::Catalog> catalogs,
+                     meta::AccessTables tables);
+    // What a statement names, and whether its caller may.
+    // A text's statements and what the guard says of them.
+    struct Judged {
+        std::vector<sql::Statement> statements;
+        Status status;
+        sql::Kind refused = sql::Kind::empty;  // the statement that the guard refused; empty: none
+    };
+    static Judged judge(sql::StatementCache &cache, std::string_view text, sql::Context context,
+                        const sql::GuardPolicy &policy);
+    net::Task<Judged> judge_text(std::string_view text, sql::Context context, const sql::GuardPolicy &policy);
+    // Names of the macros in the catalogs of the session's workspace, folded.
+    net::Task<std::set<std::string>> macros_of(const Session &session);
+    net::Task<Result<Reach>> find_reach(std::shared_ptr<Session> session, const sql::Statement &statement);
+    Status join_transaction(Session &session, StatementSpec &spec);
 
     std::unique_ptr<Core> core_;
     std::vector<meta::Workspace> workspaces_;

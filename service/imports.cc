@@ -120,6 +120,17 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
                                  .origin = "import",
                                  .client_name = "roost import"});
     if (!session.ok()) co_return session.status();
+    if (const auto rights = core_->access.rights_of(request.principal, (*session)->workspace_id)) {
+        const auto own = rights->find((*session)->settings.catalog);
+        if (own == rights->end() || own->second.of_schema(request.schema) != Privilege::writer) {
+            const Status denied = Status(Code::permission_denied, "permission denied for schema " + request.schema)
+                                      .with_rule("grant")
+                                      .with_hint("importing takes the grant 'writer' on it");
+            core_->audit.refused(**session, "IMPORT INTO " + request.schema + "." + request.table, denied, Uuid());
+            close_session(*session);
+            co_return denied;
+        }
+    }
     const std::string text =
         (request.in_place ? "REGISTER " + std::to_string(request.in_place->patterns.size()) + " patterns IN PLACE INTO "
                           : "IMPORT " + std::to_string(request.files.size()) + " files INTO ") +
@@ -213,7 +224,7 @@ net::Task<Status> GatewayService::import_files(EntryPtr entry, std::shared_ptr<S
         options.in_history = false;
         ExecuteRequest execute = std::move((*statements)[i]);
         execute.timeout_ms = 24LL * 3'600'000;
-        auto made = make_run(session, std::move(execute), std::move(options));
+        auto made = make_run(session, std::move(execute), {}, std::move(options));
         if (!made.ok()) {
             status = made.status();
             break;

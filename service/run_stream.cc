@@ -73,7 +73,7 @@ RunStream::RunStream(Core &core, std::shared_ptr<Session> session, sql::Statemen
         record_ = std::move(*options_.record);
         state_recorded_ = true;
     } else {
-        record_ = new_record(*session_, spec_.settings.catalog);
+        record_ = new_record(*session_, written_catalog(spec_));
         record_.id = spec_.id;
         if (session_->front == "pg") record_.session = session_->id;
         record_.sql = statement_.text;
@@ -134,9 +134,12 @@ net::Task<Status> RunStream::begin() {
 }
 
 net::Task<Status> RunStream::take_lease() {
-    const std::string &catalog = spec_.settings.catalog;
+    const std::string &catalog = written_catalog(spec_);
     if (!spec_.writes) co_return Status();
-    if (spec_.transaction == TransactionAction::in_session) session_->wrote = true;
+    if (spec_.transaction == TransactionAction::in_session) {
+        session_->wrote = true;
+        session_->write_catalog = catalog;
+    }
     // Postgres takes many writers at once and refuses the one that lost a race.
     if (const auto lake = core_.lakes.find(catalog); lake != core_.lakes.end() && lake->second.on_postgres) {
         co_return Status();
@@ -152,7 +155,7 @@ net::Task<Status> RunStream::take_lease() {
         lease_ = std::move(*lease);
         co_return Status();
     }
-    if (session_->transaction_has_read && core_.leases->commits(catalog) != session_->begin_commit_count) {
+    if (session_->transaction_has_read && core_.leases->commits(catalog) != session_->begin_commits[catalog]) {
         co_return Status(Code::conflict, "could not serialize access: catalog '" + catalog +
                                              "' was changed after this transaction had read from it")
             .with_hint("run the transaction again; one that begins with its write waits for its turn instead");
@@ -316,7 +319,7 @@ net::Task<Status> RunStream::explain_loss(Status lost) {
 // Asks the catalog whether the commit is there. `over`: it can't come any more. Ok: it is there and nothing is missing;
 // `failure`: it is not.
 net::Task<Status> RunStream::explain_commit(Status failure, bool over) {
-    const UnsettledCommit commit{spec_.id, spec_.settings.catalog, record_.node, node_joins_};
+    const UnsettledCommit commit{spec_.id, written_catalog(spec_), record_.node, node_joins_};
     const int64_t wait_ms = gave_up_ ? 0 : core_.limits.outcome_wait_max_ms;
     const CommitOutcome outcome = co_await core_.outcomes.learn(core_, commit, wait_ms, over, true);
     if (outcome.kind == CommitOutcome::Kind::not_committed) co_return failure;
@@ -477,7 +480,7 @@ void RunStream::settle(Status status) {
 void RunStream::settle_session(const Status &status) {
     session_->active--;
     session_->last_active_us = core_.clock.monotonic_us();
-    const std::string &catalog = spec_.settings.catalog;
+    const std::string &catalog = written_catalog(spec_);
     const bool unknown = !status.ok() && status.sqlstate() == "08007";
     if (is_autocommit()) {
         // Also when it failed at the commit: others must not build on what they read before.

@@ -113,6 +113,8 @@ struct ImportRequest {
     std::optional<RegisterFiles> in_place;
 };
 
+class AccessAdmin;
+
 class Service {
 public:
     virtual ~Service() = default;
@@ -179,6 +181,9 @@ public:
     virtual Result<std::string> staging_path(const Principal &who, const Uuid &import_id, std::string_view name) = 0;
     virtual net::Task<Result<StatementInfo>> run_import(ImportRequest request, int64_t wait_ms) = 0;
     virtual void drop_staging(const Uuid &import_id) = 0;
+
+    // Null where nobody can be managed.
+    virtual AccessAdmin *access_admin() { return nullptr; }
 
     // --- bookkeeping of fronts
     virtual void connection_opened(std::string_view front) = 0;

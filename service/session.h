@@ -42,8 +42,9 @@ struct Session {
     Uuid workspace_id;
     std::string workspace;
     std::string front, origin, client_name, peer;
-    StatementSettings settings;        // catalog, search_path, time zone: travel with each statement
-    int64_t statement_timeout_ms = 0;  // 0: the pool's default
+    std::vector<std::string> catalogs;  // of its workspace, those that its person may see; SQL may name them
+    StatementSettings settings;         // catalog, search_path, time zone: travel with each statement
+    int64_t statement_timeout_ms = 0;   // 0: the pool's default
     bool default_read_only = false;
 
     // Transaction. Changed only by Service (begin, commit, rollback, and a failed statement in an open one).
@@ -51,12 +52,14 @@ struct Session {
     bool transaction_read_only = false;
     std::optional<Uuid> pinned_node;  // where the open transaction lives; unset until its first statement
     bool transaction_has_read = false;
-    bool wrote = false;                 // so its COMMIT makes a snapshot
-    std::shared_ptr<WriteLease> lease;  // held from the first write to the end of the transaction
-    uint64_t begin_commit_count = 0;    // commits on the catalog seen when the transaction first read
-    Status transaction_failure;         // why roost itself ended the transaction; told once
-    uint32_t active = 0;                // statements under way
-    int64_t last_active_us = 0;         // monotonic; a statement began or ended
+    bool wrote = false;                             // so its COMMIT makes a snapshot
+    std::shared_ptr<WriteLease> lease;              // held from the first write to the end of the transaction
+    std::string write_catalog;                      // that it wrote to
+    std::vector<std::string> transaction_catalogs;  // that it was begun with on its node, in order
+    std::map<std::string, uint64_t> begin_commits;  // on each catalog, seen when the transaction first read
+    Status transaction_failure;                     // why roost itself ended the transaction; told once
+    uint32_t active = 0;                            // statements under way
+    int64_t last_active_us = 0;                     // monotonic; a statement began or ended
     bool closed = false;
 };
 

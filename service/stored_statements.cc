@@ -131,7 +131,9 @@ net::Task<Status> GatewayService::run_one(EntryPtr entry, std::shared_ptr<Sessio
     if (request.statement.kind == sql::Kind::empty) {
         co_return Status(Code::syntax_error, "the text holds no statement");
     }
-    auto made = make_run(session, std::move(request), std::move(options));
+    auto reach = co_await find_reach(session, request.statement);
+    if (!reach.ok()) co_return reach.status();
+    auto made = make_run(session, std::move(request), std::move(*reach), std::move(options));
     if (!made.ok()) co_return made.status();
     if (last) entry->ends_recorded = true;
     RunStream &run = **made;

@@ -53,6 +53,20 @@ Task<HttpResponse> Api::answer(Route route, Call call) {
             co_return co_await import_run(call);
         case Route::import_drop:
             co_return co_await import_drop(call);
+        case Route::users:
+        case Route::create_user:
+        case Route::update_user:
+        case Route::put_user_workspace:
+        case Route::drop_user_workspace:
+        case Route::create_workspace:
+        case Route::members:
+        case Route::put_member:
+        case Route::drop_member:
+        case Route::grants:
+        case Route::put_grant:
+        case Route::drop_grant:
+        case Route::access_mode:
+            co_return co_await access(route, call);
         default:
             co_return look(route, call);
     }

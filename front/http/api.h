@@ -73,6 +73,11 @@ private:
     net::Task<Response> statement_result(Call &call);
     net::Task<Response> statement_profile(Call &call);
 
+    net::Task<Response> access(Route route, Call &call);
+    net::Task<Response> access_of_pool(Route route, Call &call, service::AccessAdmin &admin, AccessBody body);
+    net::Task<Response> access_of_workspace(Route route, Call &call, service::AccessAdmin &admin, AccessBody body);
+    net::Task<Response> access_of_catalog(Route route, Call &call, service::AccessAdmin &admin, AccessBody body);
+
     net::Task<Response> import_upload(Call &call);
     net::Task<Response> import_run(Call &call);
     net::Task<Response> import_drop(Call &call);

@@ -561,6 +561,32 @@ Result<ImportBody> decode_import(std::string_view body, const DecodeLimits &limi
     return import;
 }
 
+Result<AccessBody> decode_access(std::string_view body) {
+    ROOST_ASSIGN_OR_RETURN(const JsonFields fields,
+                           parse_fields(body, {"name", "email", "password", "slug", "user_id", "tier", "schema_name",
+                                               "table_name", "access_mode", "role", "is_active"}));
+    AccessBody access;
+    for (const auto &[name, target] : {std::pair<const char *, std::string *>{"name", &access.name},
+                                       {"email", &access.email},
+                                       {"password", &access.password},
+                                       {"slug", &access.slug},
+                                       {"user_id", &access.user_id},
+                                       {"tier", &access.tier},
+                                       {"schema_name", &access.schema_name},
+                                       {"table_name", &access.table_name},
+                                       {"access_mode", &access.access_mode}}) {
+        ROOST_RETURN_IF_ERROR(read_string(fields, name, false, *target));
+    }
+    if (given(fields, "role")) {
+        ROOST_RETURN_IF_ERROR(read_string(fields, "role", false, access.role.emplace()));
+    }
+    if (const JsonValue *active = given(fields, "is_active")) {
+        if (active->kind != Kind::boolean) return bad_field("is_active", "must be true or false");
+        access.active = active->text == "true";
+    }
+    return access;
+}
+
 Result<std::string> decode_sql(std::string_view body) {
     ROOST_ASSIGN_OR_RETURN(const JsonFields fields, parse_fields(body, {"sql"}));
     std::string sql;

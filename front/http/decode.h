@@ -90,6 +90,14 @@ struct ImportBody {
 };
 Result<ImportBody> decode_import(std::string_view body, const DecodeLimits &limits = {});
 
+// Of the routes of users, members and grants; each uses some of it.
+struct AccessBody {
+    std::string name, email, password, slug, user_id, tier, schema_name, table_name, access_mode;
+    std::optional<std::string> role;
+    std::optional<bool> active;
+};
+Result<AccessBody> decode_access(std::string_view body);
+
 // {"sql": …}
 Result<std::string> decode_sql(std::string_view body);
 

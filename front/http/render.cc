@@ -209,7 +209,7 @@ std::string catalog_object(const meta::Catalog &catalog) {
     JsonObject object;
     object.raw("id", id_or_null(catalog.id)).text("slug", catalog.slug).text("name", catalog.slug);
     object.raw("workspace_id", id_or_null(catalog.workspace)).flag("is_default", catalog.is_default);
-    object.text("access_mode", "read_write").text("kind", "ducklake");
+    object.text("access_mode", catalog.access_mode).text("kind", "ducklake");
     object.raw("created_at", json_time(catalog.created_us));
     return object.take();
 }

@@ -38,6 +38,19 @@ enum class Route : uint8_t {
     import_upload,
     import_run,
     import_drop,
+    users,
+    create_user,
+    update_user,
+    put_user_workspace,
+    drop_user_workspace,
+    create_workspace,
+    members,
+    put_member,
+    drop_member,
+    grants,
+    put_grant,
+    drop_grant,
+    access_mode,
     session_later,  // the session routes; not there yet
 };
 
