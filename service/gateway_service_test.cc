@@ -26,6 +26,7 @@ protected:
         EXPECT_TRUE(store_->put_workspace(workspace).ok());
         EXPECT_TRUE(store_->put_catalog({Uuid::make(), "lake", "sqlite:x", "x", workspace.id, true, 1}).ok());
         ann_ = {Uuid::make(), "ann", "user"};
+        EXPECT_TRUE(store_->put_membership({workspace.id, ann_.user_id, "owner", 1}).ok());
         ServiceLimits limits;
         limits.cancel_max_ms = 50;
         limits.outcome_wait_max_ms = 100;
