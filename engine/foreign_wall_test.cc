@@ -32,7 +32,7 @@ protected:
 
     void make(bool internal) {
         wall_ = std::make_shared<FileWall>(FileWallOptions{
-            .data_dir = dir_ + "/data/",
+            .data_dirs = {{"lake", dir_ + "/data/"}},
             .spill_dir = dir_ + "/spill",
             .staging_dir = internal ? dir_ + "/staging" : "",
             .external = {dir_ + "/theirs/", "s3://bucket/their prefix/"},

@@ -23,9 +23,7 @@ namespace roost {
 
 namespace {
 
-bool is_engines(const std::string &catalog) {
-    return catalog.empty() || catalog == TEMP_CATALOG || catalog == SYSTEM_CATALOG;
-}
+bool is_engines(const std::string &catalog) { return catalog == TEMP_CATALOG || catalog == SYSTEM_CATALOG; }
 
 Status denied(const std::string &what, Privilege needed) {
     return Status(Code::permission_denied, "permission denied for " + what)
@@ -115,10 +113,16 @@ private:
     // Making and altering what is in a schema; a schema itself is its catalog's.
     void names(const std::string &catalog, const std::string &in) {
         if (is_engines(catalog)) return;
-        const auto found = rights_.find(catalog);
-        const Privilege held = found == rights_.end() ? Privilege::none
-                               : in.empty()           ? found->second.all
-                                                      : found->second.of_schema(in);
+        const auto held_in = [&in](const CatalogRights &rights) {
+            return in.empty() ? rights.all : rights.of_schema(in);
+        };
+        Privilege held = Privilege::none;
+        if (const auto found = rights_.find(catalog); found != rights_.end()) held = held_in(found->second);
+        // The binder leaves the active catalog unsaid: it may be any of the caller's.
+        if (catalog.empty() && !rights_.empty()) {
+            held = Privilege::writer;
+            for (const auto &[name, rights] : rights_) held = std::min(held, held_in(rights));
+        }
         if (held < Privilege::writer)
             verdict_ = denied(in.empty() ? "catalog " + catalog : "schema " + in, Privilege::writer);
     }

@@ -44,7 +44,7 @@ protected:
         EXPECT_TRUE(written.ok()) << written.to_string();
         client_->must("BEGIN");
         client_->must("CALL ducklake_add_data_files('lake', 't', '" + file_ + "')");
-        client_->must(commit_message_sql(where_, id));
+        client_->must(commit_message_sql(where_.catalog, id));
         client_->must(commit ? "COMMIT" : "ROLLBACK");
         return id;
     }
