@@ -712,21 +712,24 @@ Result<std::vector<meta::Catalog>> GatewayService::catalogs(const Principal &who
 
 net::Task<Result<RouteExplanation>> GatewayService::explain_route(const Principal &who, std::string_view workspace,
                                                                   std::string_view sql) {
-    const auto where = find_workspace(who, workspace);
-    if (!where.ok()) co_return where.status();
-    const std::string catalog = (*where)->default_catalog;
-    const auto statements = co_await parse(sql, sql::Context::oneshot, nullptr);
-    if (!statements.ok()) co_return statements.status();
-    if (statements->size() != 1)
-        co_return Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements->size()));
+    auto opened = open_session({.principal = who, .workspace = std::string(workspace), .catalog = {}, .front = "http"});
+    if (!opened.ok()) co_return opened.status();
+    const std::shared_ptr<Session> session = *opened;
+    const auto statements = co_await parse(sql, sql::Context::oneshot, session);
+    Status status = statements.status();
+    if (status.ok() && statements->size() != 1) {
+        status = Status(Code::invalid_argument, "give one statement, not " + std::to_string(statements->size()));
+    }
+    // What the caller may not see must not be told of here either.
+    if (status.ok()) status = (co_await find_reach(session, statements->front())).status();
+    close_session(session);
+    if (!status.ok()) co_return status;
     const sql::Statement &statement = statements->front();
     routing::StatementFeatures features;
     features.reads = statement.reads;
     features.writes = statement.writes;
     const routing::ClusterSnapshot cluster = core_->snapshot();
-    StatementSettings settings;
-    settings.catalog = catalog;
-    const routing::FoundTables found = core_->tables_of(statement, settings);
+    const routing::FoundTables found = core_->tables_of(statement, session->settings);
     features.tables = found.uses;
     const routing::Decision decision = core_->policy->explain(cluster, features);
     RouteExplanation explanation;

@@ -132,6 +132,12 @@ def test_what_is_not_granted_is_refused_and_tells_nothing(people, name, sql):
     assert ended.get("status") != "done", ended
 
 
+def test_where_a_hidden_table_is_is_not_explained(people):
+    for sql, allowed in (("SELECT * FROM hr.salaries", False), ("SELECT * FROM sales.orders", True)):
+        answer = people.call("POST", "/api/workspaces/main/explain-route", as_user="rita", sql=sql)
+        assert (answer.status_code == 200) == allowed, answer.text
+
+
 def test_nothing_was_changed_by_them(people):
     assert people.pool.sql("SELECT count(*) AS n, sum(salary_of_the_boss)::BIGINT AS s FROM hr.salaries") == [{"n": 5, "s": 5000}]
     assert people.pool.sql("SELECT count(*) AS n FROM sales.orders WHERE amount = id * 2") == [{"n": 100}]
