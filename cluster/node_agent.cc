@@ -307,7 +307,11 @@ void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame f
                     MutexLock lock(mutex_);
                     sessions_.erase(*id);
                 }
-                small_pool_.push([this, session = *id] { end_session(session); });
+                // At once, on the loop: the session's next statement may be picked up by another worker than this.
+                small_pool_.push([this, session = *id, end = engine_.take_session(*id)] {
+                    end();
+                    give_back_session(session);
+                });
             }
             return;
         }
@@ -689,6 +693,11 @@ std::vector<admission::SlotGrant> NodeAgent::release_session(const Uuid &session
 
 void NodeAgent::end_session(const Uuid &session) {
     engine_.end_session(session);
+    give_back_session(session);
+}
+
+// What an ended session held of the ledger.
+void NodeAgent::give_back_session(const Uuid &session) {
     std::vector<admission::SlotGrant> next;
     {
         MutexLock lock(mutex_);

@@ -82,6 +82,7 @@ private:
     bool park(const TaskPtr &task);
     Status cancel_reason(const TaskPtr &task);
     void end_session(const Uuid &session);
+    void give_back_session(const Uuid &session);
     void read(const ReadPtr &read);
     void advance_read(const ReadPtr &read);
     void end_read(const ReadPtr &read, Status status);

@@ -39,6 +39,7 @@ public:
 
     Result<std::unique_ptr<Execution>> create(StatementSpec spec) override;
     void end_session(const Uuid &session) override;
+    std::function<void()> take_session(const Uuid &session) override;
     bool has_session(const Uuid &session) const override { return parts_.sessions.find(session) != nullptr; }
 
     Result<std::string> read_page(const Uuid &statement, uint64_t offset_rows, uint32_t limit_rows) override {
@@ -223,11 +224,13 @@ Result<std::unique_ptr<Execution>> DuckdbEngine::create(StatementSpec spec) {
     return std::unique_ptr<Execution>(std::make_unique<AutocommitExecution>(parts_, std::move(spec)));
 }
 
-void DuckdbEngine::end_session(const Uuid &session) {
+void DuckdbEngine::end_session(const Uuid &session) { take_session(session)(); }
+
+std::function<void()> DuckdbEngine::take_session(const Uuid &session) {
     const auto found = parts_.sessions.find(session);
-    if (!found) return;
+    if (!found) return [] {};
     parts_.sessions.forget(session, found.get());
-    found->end(Status(Code::cancelled, "the session ended"));
+    return [found] { found->end(Status(Code::cancelled, "the session ended")); };
 }
 
 }  // namespace

@@ -109,6 +109,11 @@ public:
     virtual Result<std::unique_ptr<Execution>> create(StatementSpec spec) = 0;
     // Rolls back and forgets a session's state on this node; fine when there is none. Cancels what runs in it.
     virtual void end_session(const Uuid &session) = 0;
+    // The same in two steps: from now on the session is not known here, so that a statement of the same session that
+    // comes next begins anew; what it was is ended by the function, which may take its time.
+    virtual std::function<void()> take_session(const Uuid &session) {
+        return [this, session] { end_session(session); };
+    }
     // True while the session has an open transaction here.
     virtual bool has_session(const Uuid &session) const = 0;
 

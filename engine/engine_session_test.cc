@@ -242,5 +242,18 @@ TEST_F(EngineSession, DescribeSeesTheTransactionsOwnTables) {
     must(end(TransactionAction::rollback));
 }
 
+// A transaction that was lost is ended while the session's next one may have begun.
+TEST_F(EngineSession, WhatBeginsAnewIsNotEndedWithTheOld) {
+    must(in("SELECT 1"));
+    const auto end_old = lake.engine().take_session(session);
+    EXPECT_FALSE(lake.engine().has_session(session));
+    must(in("SELECT 2"));
+    end_old();
+    EXPECT_TRUE(lake.engine().has_session(session));
+    EXPECT_EQ(in("SELECT 3").value(), "3");
+    lake.engine().end_session(session);
+    EXPECT_FALSE(lake.engine().has_session(session));
+}
+
 }  // namespace
 }  // namespace roost
