@@ -18,18 +18,13 @@
 #include "duckdb/planner/operator/logical_merge_into.hpp"
 #include "duckdb/planner/operator/logical_simple.hpp"
 #include "duckdb/planner/operator/logical_update.hpp"
+#include "lake/grant_refusals.h"
 
 namespace roost {
 
 namespace {
 
 bool is_engines(const std::string &catalog) { return catalog == TEMP_CATALOG || catalog == SYSTEM_CATALOG; }
-
-Status denied(const std::string &what, Privilege needed) {
-    return Status(Code::permission_denied, "permission denied for " + what)
-        .with_rule("grant")
-        .with_hint("it takes the grant '" + std::string(privilege_name(needed)) + "'; ask an owner of the workspace");
-}
 
 class Grants {
 public:
@@ -88,7 +83,7 @@ private:
         if (!duckdb::StringUtil::StartsWith(duckdb::StringUtil::Lower(get.function.name), "ducklake_")) return;
         const bool all =
             std::ranges::all_of(rights_, [](const auto &entry) { return entry.second.all >= Privilege::reader; });
-        if (!all) verdict_ = denied("the lake's snapshots and changes", Privilege::reader);
+        if (!all) verdict_ = too_little_granted("the lake's snapshots and changes", Privilege::reader);
     }
 
     void table(const duckdb::TableCatalogEntry &entry, Privilege needed) {
@@ -100,11 +95,9 @@ private:
         if (held >= needed) return;
         const std::string what = (in == "main" ? "" : in + ".") + entry.name;
         if (held == Privilege::none) {
-            verdict_ = Status(Code::not_found, "relation \"" + what + "\" does not exist")
-                           .with_sqlstate("42P01")
-                           .with_rule("grant");
+            verdict_ = not_to_be_seen(what);
         } else {
-            verdict_ = denied("table " + what, needed);
+            verdict_ = too_little_granted("table " + what, needed);
         }
     }
 
@@ -124,7 +117,7 @@ private:
             for (const auto &[name, rights] : rights_) held = std::min(held, held_in(rights));
         }
         if (held < Privilege::writer)
-            verdict_ = denied(in.empty() ? "catalog " + catalog : "schema " + in, Privilege::writer);
+            verdict_ = too_little_granted(in.empty() ? "catalog " + catalog : "schema " + in, Privilege::writer);
     }
 
     const Rights &rights_;

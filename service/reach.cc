@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lake/grant_refusals.h"
+
 namespace roost::service {
 
 namespace {
@@ -17,18 +19,6 @@ std::string schema_of(const std::string &name) { return folded(name) == "public"
 
 std::string dotted(const std::string &schema, const std::string &name) {
     return schema == "main" || schema.empty() ? name : name.empty() ? schema : schema + "." + name;
-}
-
-Status not_there(const std::string &what) {
-    return Status(Code::not_found, "relation \"" + what + "\" does not exist")
-        .with_sqlstate("42P01")
-        .with_rule("grant");
-}
-
-Status denied(const std::string &what, Privilege needed) {
-    return Status(Code::permission_denied, "permission denied for " + what)
-        .with_rule("grant")
-        .with_hint("it takes the grant '" + std::string(privilege_name(needed)) + "'; ask an owner of the workspace");
 }
 
 bool is_dml(sql::Kind kind) {
@@ -92,12 +82,12 @@ Status ReachFinder::judge(const Found &found, Need need) const {
     const auto catalog = scope_.rights->find(found.catalog);
     const Privilege held =
         catalog == scope_.rights->end() ? Privilege::none : catalog->second.of_table(found.schema, found.name);
-    if (held == Privilege::none) return not_there(dotted(found.schema, found.name));
+    if (held == Privilege::none) return not_to_be_seen(dotted(found.schema, found.name));
     const Privilege needed = need == Need::metadata ? Privilege::metadata
                              : need == Need::read   ? Privilege::reader
                                                     : Privilege::writer;
     if (held >= needed) return Status();
-    return denied((found.view ? "view " : "table ") + dotted(found.schema, found.name), needed);
+    return too_little_granted((found.view ? "view " : "table ") + dotted(found.schema, found.name), needed);
 }
 
 // What a view reads is read by its caller: the lake knows no owner of a view who could answer for it.
@@ -154,7 +144,8 @@ Status ReachFinder::write(const sql::TableName &name, sql::Kind kind) {
                            : found.schema.empty()         ? rights->second.all
                                                           : rights->second.of_schema(found.schema);
     if (held == Privilege::writer) return Status();
-    return denied(found.schema.empty() ? "catalog " + found.catalog : "schema " + found.schema, Privilege::writer);
+    return too_little_granted(found.schema.empty() ? "catalog " + found.catalog : "schema " + found.schema,
+                              Privilege::writer);
 }
 
 Status ReachFinder::find(const sql::Statement &statement) {
