@@ -209,7 +209,9 @@ net::Task<void> GatewayService::tick() {
         if (n % 5 == 0) {
             const int64_t limit_us = core_->clock.monotonic_us() - core_->limits.idle_transaction_timeout_ms * 1000;
             for (const auto &session : sessions_) {
-                if (!session->wrote || session->active > 0 || session->last_active_us > limit_us) continue;
+                if (session->active > 0 || session->last_active_us > limit_us) continue;
+                if (!session->wrote) session->leases.clear();  // a reader has no need of its turn
+                if (!session->wrote) continue;
                 core_->log.warn("idle_transaction_ended", {{"session_id", session->id}});
                 fail_transaction(*session,
                                  Status(Code::failed_precondition,
@@ -376,7 +378,8 @@ void GatewayService::forget_transaction(Session &session) {
     session.wrote = false;
     session.write_catalog.clear();
     session.transaction_catalogs.clear();
-    session.lease.reset();
+    session.leases.clear();
+    session.changes.clear();
     session.transaction = TransactionState::idle;
     session.transaction_has_read = false;
     session.transaction_read_only = false;

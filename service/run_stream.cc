@@ -1,6 +1,8 @@
 #include "service/run_stream.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace roost::service {
 
@@ -119,7 +121,7 @@ void RunStream::note_running() {
 
 net::Task<Status> RunStream::begin() {
     begun_ = true;
-    Status status = cancel_reason_.ok() ? co_await take_lease() : cancel_reason_;
+    Status status = cancel_reason_.ok() ? co_await take_leases() : cancel_reason_;
     if (status.ok()) {
         const int64_t route_since_us = core_.clock.monotonic_us();
         status = dispatch(std::nullopt);
@@ -133,26 +135,20 @@ net::Task<Status> RunStream::begin() {
     co_return status;
 }
 
-net::Task<Status> RunStream::take_lease() {
+net::Task<Status> RunStream::take_leases() {
     const std::string &catalog = written_catalog(spec_);
-    if (!spec_.writes) co_return Status();
-    if (spec_.transaction == TransactionAction::in_session) {
+    if (spec_.writes && spec_.transaction == TransactionAction::in_session) {
         session_->wrote = true;
         session_->write_catalog = catalog;
     }
-    // Postgres takes many writers at once and refuses the one that lost a race.
     if (const auto lake = core_.lakes.find(catalog); lake != core_.lakes.end() && lake->second.on_postgres) {
-        co_return Status();
+        co_return co_await take_turns(catalog);
     }
-    if (session_->lease) co_return Status();
-    const int64_t since_us = core_.clock.monotonic_us();
-    auto lease = co_await core_.leases->acquire(catalog, core_.limits.admission_wait_ms, changed_, cancel_reason_);
-    timings_.lease_us = core_.clock.monotonic_us() - since_us;
-    core_.metrics.write_lease_wait(seconds(timings_.lease_us));
+    if (!spec_.writes || !session_->leases.empty()) co_return Status();
+    auto lease = co_await wait_for_lease(catalog);
     if (!lease.ok()) co_return lease.status();
-    if (!cancel_reason_.ok()) co_return cancel_reason_;
     if (is_autocommit()) {
-        lease_ = std::move(*lease);
+        leases_.push_back(std::move(*lease));
         co_return Status();
     }
     if (session_->transaction_has_read && core_.leases->commits(catalog) != session_->begin_commits[catalog]) {
@@ -160,7 +156,49 @@ net::Task<Status> RunStream::take_lease() {
                                              "' was changed after this transaction had read from it")
             .with_hint("run the transaction again; one that begins with its write waits for its turn instead");
     }
-    session_->lease = std::move(*lease);
+    session_->leases.push_back(std::move(*lease));
+    co_return Status();
+}
+
+net::Task<Result<std::shared_ptr<WriteLease>>> RunStream::wait_for_lease(std::string name) {
+    const int64_t since_us = core_.clock.monotonic_us();
+    auto lease =
+        co_await core_.leases->acquire(std::move(name), core_.limits.admission_wait_ms, changed_, cancel_reason_);
+    const int64_t waited_us = core_.clock.monotonic_us() - since_us;
+    timings_.lease_us += waited_us;
+    core_.metrics.write_lease_wait(seconds(waited_us));
+    if (lease.ok() && !cancel_reason_.ok()) co_return cancel_reason_;
+    co_return lease;
+}
+
+WriteTurns RunStream::turns() const {
+    if (!spec_.writes || spec_.transaction == TransactionAction::commit) return {};
+    const std::string &catalog = written_catalog(spec_);
+    return turns_of(statement_, catalog, spec_.settings, core_.mirrors.current(catalog).get());
+}
+
+// Only who has read nothing yet waits, and in the order of names: so nobody waits for somebody who waits for him, and
+// who was waited for has not outdated what the waiter knows.
+net::Task<Status> RunStream::take_turns(const std::string &catalog) {
+    const WriteTurns own = turns();
+    if (spec_.transaction == TransactionAction::in_session) {
+        session_->changes.insert(session_->changes.end(), own.names.begin(), own.names.end());
+    }
+    if (!is_autocommit() && (session_->pinned_node || session_->transaction_read_only)) co_return Status();
+    std::set<std::string> wanted;
+    for (const std::string &name : own.names) {
+        if (own.always || core_.leases->is_held(name)) wanted.insert(name);
+    }
+    if (!is_autocommit()) {
+        const std::vector<std::string> lost = std::exchange(session_->lost_turns, {});
+        wanted.insert(lost.begin(), lost.end());
+    }
+    auto &held = is_autocommit() ? leases_ : session_->leases;
+    for (const std::string &name : wanted) {
+        auto lease = co_await wait_for_lease(name);
+        if (!lease.ok()) co_return lease.status();
+        held.push_back(std::move(*lease));
+    }
     co_return Status();
 }
 
@@ -275,16 +313,26 @@ bool RunStream::may_try_again(const net::Frame &frame) const {
            (spec_.timeout_ms == 0 || age_us() < spec_.timeout_ms * 1000);
 }
 
-// Waits a moment, each time longer and each statement its own time, so that those who met don't meet again.
+// Takes its turn; where there is none to take, waits a moment, each time longer and each statement its own time, so
+// that those who met don't meet again.
 net::Task<Status> RunStream::try_again(Status conflict) {
     const int64_t step_ms = kConflictWaitMs << conflicts_;
     conflicts_++;
     core_.metrics.conflict_retried();
     core_.log.info("statement_conflict_retried",
                    {{"statement_id", spec_.id}, {"node_id", record_.node}, {"error", conflict.message()}});
+    remote_.reset();
+    const auto lake = core_.lakes.find(written_catalog(spec_));
+    if (leases_.empty() && lake != core_.lakes.end() && lake->second.on_postgres) {
+        for (const std::string &name : turns().names) {
+            auto lease = co_await wait_for_lease(name);
+            if (!lease.ok()) co_return lease.status();
+            leases_.push_back(std::move(*lease));
+        }
+        if (!leases_.empty()) co_return dispatch(std::nullopt);
+    }
     const uint64_t spread = std::hash<Uuid>()(spec_.id) >> (8 * conflicts_) & 0xFF;
     const int64_t wait_ms = step_ms / 2 + step_ms * static_cast<int64_t>(spread) / 256;
-    remote_.reset();
     const int64_t until_us = core_.clock.monotonic_us() + wait_ms * 1000;
     for (int64_t left_us = wait_ms * 1000; left_us > 0 && cancel_reason_.ok();
          left_us = until_us - core_.clock.monotonic_us()) {
@@ -478,6 +526,7 @@ void RunStream::settle(Status status) {
 }
 
 void RunStream::settle_session(const Status &status) {
+    if (!is_autocommit() && status.code() == Code::conflict) session_->lost_turns = session_->changes;
     session_->active--;
     session_->last_active_us = core_.clock.monotonic_us();
     const std::string &catalog = written_catalog(spec_);
@@ -485,7 +534,7 @@ void RunStream::settle_session(const Status &status) {
     if (is_autocommit()) {
         // Also when it failed at the commit: others must not build on what they read before.
         if (spec_.writes && (status.ok() || unknown)) core_.leases->count_commit(catalog);
-        lease_.reset();
+        leases_.clear();
     } else if (spec_.transaction == TransactionAction::in_session) {
         if (!status.ok() && !closed_early_) {
             session_->transaction = TransactionState::failed;

@@ -10,6 +10,7 @@
 #include "service/core.h"
 #include "service/profile.h"
 #include "service/result_stream.h"
+#include "service/write_turns.h"
 
 namespace roost::service {
 
@@ -63,7 +64,10 @@ public:
 private:
     Status dispatch(std::optional<Uuid> avoid);
     Status send_to_next(bool no_wait);
-    net::Task<Status> take_lease();
+    net::Task<Status> take_leases();
+    net::Task<Status> take_turns(const std::string &catalog);
+    net::Task<Result<std::shared_ptr<WriteLease>>> wait_for_lease(std::string name);
+    WriteTurns turns() const;
     net::Task<Result<net::Frame>> next_frame();
     net::Task<Status> explain_loss(Status lost);
     net::Task<Status> explain_commit(Status failure, bool over);
@@ -91,7 +95,7 @@ private:
     uint32_t retries_ = 0, refusals_ = 0, conflicts_ = 0;
     std::unique_ptr<cluster::RemoteStream> remote_;
     std::function<void()> progress_callback_;
-    std::shared_ptr<WriteLease> lease_;
+    std::vector<std::shared_ptr<WriteLease>> leases_;  // of a statement of its own
     std::optional<ResultHeader> header_;
     bool header_given_ = false;
     uint64_t rows_given_ = 0;

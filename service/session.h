@@ -52,14 +52,17 @@ struct Session {
     bool transaction_read_only = false;
     std::optional<Uuid> pinned_node;  // where the open transaction lives; unset until its first statement
     bool transaction_has_read = false;
-    bool wrote = false;                             // so its COMMIT makes a snapshot
-    std::shared_ptr<WriteLease> lease;              // held from the first write to the end of the transaction
-    std::string write_catalog;                      // that it wrote to
-    std::vector<std::string> transaction_catalogs;  // that it was begun with on its node, in order
-    std::map<std::string, uint64_t> begin_commits;  // on each catalog, seen when the transaction first read
-    Status transaction_failure;                     // why roost itself ended the transaction; told once
-    uint32_t active = 0;                            // statements under way
-    int64_t last_active_us = 0;                     // monotonic; a statement began or ended
+    bool wrote = false;                               // so its COMMIT makes a snapshot
+    std::vector<std::shared_ptr<WriteLease>> leases;  // held to the end of the transaction
+    std::vector<std::string> changes;                 // names of the turns that what it changed may need
+    std::string write_catalog;                        // that it wrote to
+    std::vector<std::string> transaction_catalogs;    // that it was begun with on its node, in order
+    std::map<std::string, uint64_t> begin_commits;    // on each catalog, seen when the transaction first read
+    Status transaction_failure;                       // why roost itself ended the transaction; told once
+    // Turns that its last transaction would have needed: it lost a race. Taken by the next one before it reads.
+    std::vector<std::string> lost_turns;
+    uint32_t active = 0;         // statements under way
+    int64_t last_active_us = 0;  // monotonic; a statement began or ended
     bool closed = false;
 };
 
