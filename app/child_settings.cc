@@ -2,6 +2,7 @@
 
 #include <sys/un.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lake/postgres_dsn.h"
@@ -45,6 +46,16 @@ ChildSpec spec_of(const std::string &name, Settings settings, Command command, c
 }
 
 }  // namespace
+
+uint64_t cache_share(const std::string &dir, uint32_t nodes) {
+    constexpr uint64_t kMostBytes = uint64_t{256} << 30;  // its books take 170 bytes of memory a MiB
+    std::error_code ec;
+    const auto space = std::filesystem::space(dir, ec);
+    if (ec) return 0;
+    // Below 64 MiB a cache is not worth its books.
+    const uint64_t share = std::min(space.capacity / 5 * 2 / std::max<uint32_t>(nodes, 1), kMostBytes);
+    return share < (uint64_t{64} << 20) ? 0 : share;
+}
 
 Settings with_absolute_paths(Settings settings) {
     settings.dir = absolute(settings.dir);
@@ -130,7 +141,9 @@ ChildSpec node_spec(const Settings &settings, const PoolPaths &paths, const std:
     own.memory_bytes = settings.node_memory_bytes;
     const StopSchedule stop = stop_schedule(settings);
     own.stop_timeout_ms = stop.kill_ms - stop.nodes_ms;
-    for (const char *name : {"cpus", "memory", "stop_timeout_ms"}) given(own, name);
+    // The nodes share the volume.
+    if (own.cache_max_bytes == config::kCacheAuto) own.cache_max_bytes = cache_share(settings.dir, settings.nodes);
+    for (const char *name : {"cpus", "memory", "stop_timeout_ms", "cache_max_bytes"}) given(own, name);
     ChildSpec spec = spec_of("node-" + std::to_string(index), std::move(own), Command::node, paths, base);
     // Where it belongs stands on its command line, for people who look with ps.
     const bool is_url = endpoints.internal.starts_with("unix:") || endpoints.internal.starts_with("http");

@@ -17,6 +17,10 @@ namespace roost::app {
 // nodes join over loopback TCP when the socket's path is longer than the kernel takes.
 config::Settings with_absolute_paths(config::Settings settings);
 
+// `auto` room of a node's segment cache, bytes: a share of the volume that holds `dir`, where so many nodes keep
+// theirs.
+uint64_t cache_share(const std::string &dir, uint32_t nodes);
+
 // not supported yet: s3, Postgres. The message names the flag.
 Status check_supported(const config::Settings &settings);
 

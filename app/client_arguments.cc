@@ -120,6 +120,47 @@ Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arg
     return {out};
 }
 
+Parsed<PlacementArguments> parse_placement_arguments(const std::vector<std::string> &arguments) {
+    CommandLine line("placement", "Says on which nodes tables are warm, and which of them get the next statement.");
+    PlacementArguments out;
+    std::string format;
+    line.app().add_option("TABLE", out.table, "TABLE, SCHEMA.TABLE or CATALOG.SCHEMA.TABLE (default: all)");
+    line.app().add_option("--workspace", out.workspace, "workspace (default: main)")->type_name("NAME");
+    line.add_format(format);
+    line.add_pool(out.pool);
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    if (help) return {*help};
+    ROOST_RETURN_IF_ERROR(take_format(format, out.format));
+    return {out};
+}
+
+Parsed<CacheArguments> parse_cache_arguments(const std::vector<std::string> &arguments) {
+    CommandLine line("cache",
+                     "Lists what is warm in the nodes' caches, by node and table; or does something about a table: "
+                     "warm TABLE, pin TABLE, unpin TABLE, evict TABLE.");
+    CacheArguments out;
+    std::string format;
+    line.app()
+        .add_option("ACTION", out.action, "warm, pin (warm, and keep), unpin or evict (default: list)")
+        ->check(CLI::IsMember({"warm", "pin", "unpin", "evict"}));
+    line.app().add_option("TABLE", out.table, "TABLE, SCHEMA.TABLE or CATALOG.SCHEMA.TABLE");
+    line.app()
+        .add_option("--node", out.node,
+                    "name or id of the node (default: those where the table is warm, else its owner; evict and unpin: "
+                    "all)")
+        ->type_name("NODE");
+    line.app().add_option("--workspace", out.workspace, "workspace (default: main)")->type_name("NAME");
+    line.add_format(format);
+    line.add_pool(out.pool);
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    if (help) return {*help};
+    ROOST_RETURN_IF_ERROR(take_format(format, out.format));
+    if (!out.action.empty() && out.table.empty()) {
+        return Status(Code::invalid_argument, out.action + " needs a TABLE");
+    }
+    return {out};
+}
+
 Parsed<ExplainRouteArguments> parse_explain_route_arguments(const std::vector<std::string> &arguments) {
     CommandLine line("explain-route", "Says on which node a statement would run and why, without running it.");
     ExplainRouteArguments out;

@@ -35,6 +35,21 @@ struct NodesArguments {
     OutputFormat format = OutputFormat::table;
 };
 
+struct PlacementArguments {
+    PoolArguments pool;
+    std::string table;  // empty: all
+    std::string workspace = "main";
+    OutputFormat format = OutputFormat::table;
+};
+
+struct CacheArguments {
+    PoolArguments pool;
+    std::string action;  // empty: list what is warm; else warm, pin, unpin or evict
+    std::string table, node;
+    std::string workspace = "main";
+    OutputFormat format = OutputFormat::table;
+};
+
 struct ExplainRouteArguments {
     PoolArguments pool;
     std::string sql;
@@ -67,6 +82,8 @@ using Parsed = Result<std::variant<T, HelpText>>;
 
 Parsed<SqlArguments> parse_sql_arguments(const std::vector<std::string> &arguments);
 Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arguments);
+Parsed<PlacementArguments> parse_placement_arguments(const std::vector<std::string> &arguments);
+Parsed<CacheArguments> parse_cache_arguments(const std::vector<std::string> &arguments);
 Parsed<ExplainRouteArguments> parse_explain_route_arguments(const std::vector<std::string> &arguments);
 Parsed<ImportArguments> parse_import_arguments(const std::vector<std::string> &arguments);
 Parsed<ConfigArguments> parse_config_arguments(const std::vector<std::string> &arguments);

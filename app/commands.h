@@ -29,6 +29,8 @@ int sample_fill_main(const config::Settings &settings);
 // Clients of a running pool, and what needs none.
 int sql_main(const std::vector<std::string> &arguments);
 int nodes_main(const std::vector<std::string> &arguments);
+int placement_main(const std::vector<std::string> &arguments);
+int cache_main(const std::vector<std::string> &arguments);
 int explain_route_main(const std::vector<std::string> &arguments);
 int import_main(const std::vector<std::string> &arguments);
 int config_main(const std::vector<std::string> &arguments);

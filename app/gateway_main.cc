@@ -2,6 +2,7 @@
 // drains them.
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -168,7 +169,8 @@ Status run_gateway(const config::Settings &settings) {
     ROOST_ASSIGN_OR_RETURN(
         std::string join_token,
         ensure_join_token(settings.token_file.empty() ? pool_paths(settings.dir).join_token() : settings.token_file));
-    auto policy = routing::make_policy(settings.routing);
+    auto policy = routing::make_policy(
+        settings.routing, std::ranges::any_of(lakes, [](const LakeLocation &lake) { return lake.data_in_store(); }));
     if (!policy) {
         return Status(Code::unimplemented, "--routing " + settings.routing + " is not supported yet")
             .with_hint("this version takes auto, affinity, segments, least_loaded or round_robin");

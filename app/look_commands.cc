@@ -1,4 +1,5 @@
-// `roost nodes` and `roost explain-route`: what the pool says of itself.
+// `roost nodes`, `roost placement`, `roost cache` and `roost explain-route`: what the pool says of itself, and work on
+// its caches.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -55,8 +56,9 @@ int print_nodes(const json &nodes, OutputFormat format) {
         if (!node.is_object()) continue;
         rows.push_back({text_of(node, "name"), text_of(node, "status"), text_of(node, "pid"), text_of(node, "cpus"),
                         mebibytes(node, "budget_bytes"), mebibytes(node, "granted_bytes"),
-                        mebibytes(node, "resident_bytes"), text_of(node, "running"), text_of(node, "waiting"),
-                        text_of(node, "load"), text_of(node, "id")});
+                        mebibytes(node, "resident_bytes"), mebibytes(node.value("cache", json()), "warm_bytes"),
+                        text_of(node, "running"), text_of(node, "waiting"), text_of(node, "load"),
+                        text_of(node, "id")});
     }
     print_grid(format,
                {{"node", ""},
@@ -66,11 +68,62 @@ int print_nodes(const json &nodes, OutputFormat format) {
                 {"budget", "DOUBLE"},
                 {"granted", "DOUBLE"},
                 {"resident", "DOUBLE"},
+                {"cached", "DOUBLE"},
                 {"running", "BIGINT"},
                 {"waiting", "BIGINT"},
                 {"load", "DOUBLE"},
                 {"id", ""}},
                rows);
+    return kExitDone;
+}
+
+// A row for each table and node; a table that is warm nowhere has one, unless only what is warm is wanted.
+int print_placement(const json &tables, OutputFormat format, bool warm_only) {
+    if (format == OutputFormat::json) {
+        std::cout << tables.dump(2) << "\n";
+        return kExitDone;
+    }
+    std::vector<std::vector<std::string>> rows;
+    for (const json &table : tables) {
+        if (!table.is_object()) continue;
+        const std::string name =
+            text_of(table, "catalog") + "." + text_of(table, "schema") + "." + text_of(table, "table");
+        const json homes = table.value("homes", json::array());
+        for (const json &home : homes) {
+            if (!home.is_object() || (warm_only && home.value("warm_bytes", uint64_t{0}) == 0)) continue;
+            const bool online = home.value("online", false);
+            rows.push_back({name, mebibytes(table, "bytes"), text_of(home, "node"), mebibytes(home, "warm_bytes"),
+                            text_of(home, "files"), online ? text_of(home, "state") : "offline", text_of(home, "epoch"),
+                            text_of(home, "reading"), text_of(table, "owner")});
+        }
+        if (homes.empty() && !warm_only) {
+            rows.push_back({name, mebibytes(table, "bytes"), "", "", "", "cold", "", "", text_of(table, "owner")});
+        }
+    }
+    print_grid(format,
+               {{"table", ""},
+                {"size", "DOUBLE"},
+                {"node", ""},
+                {"warm", "DOUBLE"},
+                {"files", "BIGINT"},
+                {"state", ""},
+                {"epoch", "BIGINT"},
+                {"reading", "BIGINT"},
+                {"owner", ""}},
+               rows);
+    return kExitDone;
+}
+
+int print_cache_done(const json &done, OutputFormat format) {
+    if (format == OutputFormat::json) {
+        std::cout << done.dump(2) << "\n";
+        return kExitDone;
+    }
+    std::vector<std::vector<std::string>> rows;
+    for (const json &node : done) {
+        if (node.is_object()) rows.push_back({text_of(node, "node"), mebibytes(node, "bytes")});
+    }
+    print_grid(format, {{"node", ""}, {"bytes", "DOUBLE"}}, rows);
     return kExitDone;
 }
 
@@ -109,6 +162,41 @@ int nodes_main(const std::vector<std::string> &words) {
     const auto nodes = (*client)->nodes();
     if (!nodes.ok()) return print_error("nodes", nodes.status());
     return print_nodes(*nodes, arguments.format);
+}
+
+int placement_main(const std::vector<std::string> &words) {
+    const auto parsed = parse_placement_arguments(words);
+    if (!parsed.ok()) return print_error("placement", parsed.status());
+    if (const auto *help = std::get_if<HelpText>(&*parsed)) {
+        std::cout << help->text;
+        return kExitDone;
+    }
+    const auto &arguments = std::get<PlacementArguments>(*parsed);
+    const auto client = connect(arguments.pool);
+    if (!client.ok()) return print_error("placement", client.status());
+    const auto tables = (*client)->placement(arguments.workspace, arguments.table);
+    if (!tables.ok()) return print_error("placement", tables.status());
+    return print_placement(*tables, arguments.format, false);
+}
+
+int cache_main(const std::vector<std::string> &words) {
+    const auto parsed = parse_cache_arguments(words);
+    if (!parsed.ok()) return print_error("cache", parsed.status());
+    if (const auto *help = std::get_if<HelpText>(&*parsed)) {
+        std::cout << help->text;
+        return kExitDone;
+    }
+    const auto &arguments = std::get<CacheArguments>(*parsed);
+    const auto client = connect(arguments.pool);
+    if (!client.ok()) return print_error("cache", client.status());
+    if (arguments.action.empty()) {
+        const auto tables = (*client)->placement(arguments.workspace, arguments.table);
+        if (!tables.ok()) return print_error("cache", tables.status());
+        return print_placement(*tables, arguments.format, true);
+    }
+    const auto done = (*client)->cache_work(arguments.workspace, arguments.action, arguments.table, arguments.node);
+    if (!done.ok()) return print_error("cache", done.status());
+    return print_cache_done(*done, arguments.format);
 }
 
 int explain_route_main(const std::vector<std::string> &words) {

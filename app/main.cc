@@ -76,6 +76,8 @@ const std::vector<Subcommand> &subcommands() {
         {"sql", "run SQL and print the result", sql_main},
         {"import", "take Parquet and CSV files into a table", import_main},
         {"nodes", "list the nodes of a pool", nodes_main},
+        {"placement", "say on which nodes tables are warm", placement_main},
+        {"cache", "list what is warm by node and table; warm, pin, evict", cache_main},
         {"explain-route", "say on which node a statement would run and why", explain_route_main},
         {"config", "print every setting with its value, source and meaning", config_main},
         {"sim", "run workloads over a modelled pool: sim placement", sim_main},

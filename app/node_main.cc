@@ -1,11 +1,13 @@
 // `roost node`: builds the node's parts (engine, agent) and runs them until a signal drains them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <filesystem>
 
 #include "admission/ledger.h"
+#include "app/child_settings.h"
 #include "app/commands.h"
 #include "app/credentials.h"
 #include "app/layout.h"
@@ -28,17 +30,29 @@ namespace asio = net::asio;
 // docs/design.md.
 constexpr uint64_t kProcessReserveBytes = 160ULL * 1024 * 1024;
 constexpr uint64_t kBudgetMinBytes = 192ULL * 1024 * 1024;
+// The segment cache holds a block's books in so much memory, and what is under way from the store or is not on the disk
+// in a sixteenth of the node's.
+constexpr uint64_t kCacheBookBytes = 170;
+constexpr uint64_t kCacheMemoryPart = 16;
 
-Result<uint64_t> budget_of(uint64_t memory_bytes) {
+// For the buffers of the segment cache; none when there is no cache. A node that has no memory to spare gets the least.
+uint64_t cache_memory_of(uint64_t memory_bytes, uint64_t cache_max_bytes) {
+    if (cache_max_bytes == 0) return 0;
+    const uint64_t usable = memory_bytes / 10 * 9, promised = kProcessReserveBytes + kBudgetMinBytes;
+    return usable < promised ? 0 : std::min(memory_bytes / kCacheMemoryPart, usable - promised);
+}
+
+Result<uint64_t> budget_of(uint64_t memory_bytes, uint64_t cache_bytes) {
     const uint64_t usable = memory_bytes / 10 * 9;
     if (usable < kProcessReserveBytes + kBudgetMinBytes) {
         return Status(Code::invalid_argument, "a node of " + std::to_string(memory_bytes >> 20) + " MiB is too small")
             .with_hint("give each node at least 400 MiB (--node-memory, or --memory of `roost node`)");
     }
-    return usable - kProcessReserveBytes;
+    return usable - kProcessReserveBytes - std::min(cache_bytes, usable - kProcessReserveBytes - kBudgetMinBytes);
 }
 
-Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t cpus, uint64_t budget_bytes) {
+Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t cpus, uint64_t budget_bytes,
+                                     uint64_t cache_memory_bytes) {
     EngineOptions options;
     options.dir = settings.dir;
     options.extension_dir = extension_dir();
@@ -54,7 +68,42 @@ Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t 
     if (ec) return Status(Code::io_error, "can't use " + settings.dir + ": " + ec.message());
     options.spill_max_bytes = space.available / 2;
     options.cache_max_bytes = settings.cache_max_bytes;
+    options.cache_memory_bytes = cache_memory_bytes;
     return options;
+}
+
+cluster::NodeAgentOptions agent_options(const config::Settings &settings, const NodeIdentity &identity,
+                                        const std::string &join_token, Engine &engine) {
+    cluster::NodeAgentOptions options;
+    options.gateway.unix_path = settings.join->unix_path;
+    options.gateway.host = settings.join->host;
+    options.gateway.port = settings.join->port;
+    options.join_token = join_token;
+    options.queue_max = settings.node_queue_max;
+    options.profile = admission::parse_profile(settings.admission_profile).value_or(admission::Profile::equal_2);
+    cluster::Hello &hello = options.hello;
+    hello.node = identity.id;
+    hello.incarnation = identity.incarnation;
+    hello.name = "node-" + std::filesystem::path(settings.dir).filename().string();
+    hello.pool = settings.pool;
+    hello.version = std::string(deps::kRoostVersion);
+    hello.engine_version = engine.version();
+    hello.dir = settings.dir;
+    hello.pid = ::getpid();
+    hello.reports_bytes = engine.cache_report(true).on;
+    return options;
+}
+
+// The cache's room in bytes; none where no lake has a store.
+Result<config::Settings> with_cache_room(config::Settings settings) {
+    const std::vector<LakeLocation> lakes = lakes_of(settings);
+    const bool remote = std::ranges::any_of(lakes, [](const LakeLocation &lake) { return lake.data_in_store(); });
+    if (!remote) {
+        settings.cache_max_bytes = 0;
+    } else if (settings.cache_max_bytes == config::kCacheAuto) {
+        settings.cache_max_bytes = cache_share(settings.dir, 1);
+    }
+    return settings;
 }
 
 Status run_node(const config::Settings &settings) {
@@ -78,32 +127,19 @@ Status run_node(const config::Settings &settings) {
     const uint32_t cpus = settings.cpus > 0 ? settings.cpus : machine.cpus;
     const uint64_t memory_bytes =
         settings.memory_bytes > 0 ? std::min(settings.memory_bytes, machine.memory_bytes) : machine.memory_bytes;
-    ROOST_ASSIGN_OR_RETURN(const uint64_t budget_bytes, budget_of(memory_bytes));
-    ROOST_ASSIGN_OR_RETURN(EngineOptions options, engine_options(settings, cpus, budget_bytes));
+    ROOST_ASSIGN_OR_RETURN(const config::Settings sized, with_cache_room(settings));
+    const uint64_t cache_memory_bytes = cache_memory_of(memory_bytes, sized.cache_max_bytes);
+    const uint64_t books_bytes = (sized.cache_max_bytes >> 20) * kCacheBookBytes;
+    ROOST_ASSIGN_OR_RETURN(const uint64_t budget_bytes, budget_of(memory_bytes, cache_memory_bytes + books_bytes));
+    ROOST_ASSIGN_OR_RETURN(EngineOptions options, engine_options(sized, cpus, budget_bytes, cache_memory_bytes));
     ROOST_ASSIGN_OR_RETURN(const auto engine, Engine::open(std::move(options), *log));
 
-    cluster::NodeAgentOptions agent_options;
-    agent_options.gateway.unix_path = settings.join->unix_path;
-    agent_options.gateway.host = settings.join->host;
-    agent_options.gateway.port = settings.join->port;
-    agent_options.join_token = join_token;
-    agent_options.queue_max = settings.node_queue_max;
-    agent_options.profile = admission::parse_profile(settings.admission_profile).value_or(admission::Profile::equal_2);
-    cluster::Hello &hello = agent_options.hello;
-    hello.node = identity.id;
-    hello.incarnation = identity.incarnation;
-    hello.name = "node-" + std::filesystem::path(settings.dir).filename().string();
-    hello.pool = settings.pool;
-    hello.version = std::string(deps::kRoostVersion);
-    hello.engine_version = engine->version();
-    hello.dir = settings.dir;
-    hello.pid = ::getpid();
-    hello.cpus = cpus;
-    hello.memory_bytes = memory_bytes;
-    hello.budget_bytes = budget_bytes;
-
+    cluster::NodeAgentOptions node_options = agent_options(settings, identity, join_token, *engine);
+    node_options.hello.cpus = cpus;
+    node_options.hello.memory_bytes = memory_bytes;
+    node_options.hello.budget_bytes = budget_bytes;
     net::Loop loop;
-    cluster::NodeAgent agent(std::move(agent_options), *engine, clock, *log, loop);
+    cluster::NodeAgent agent(std::move(node_options), *engine, clock, *log, loop);
     agent.run();
     log->info("node_started", {{"node_id", identity.id},
                                {"incarnation", identity.incarnation},

@@ -10,6 +10,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kRequest_ms = 30'000;
+constexpr int64_t kCacheWork_ms = 3'600'000;  // a large table comes from the store at the store's pace
 // Beyond what the server was asked to wait.
 constexpr int64_t kSlack_ms = 30'000;
 // Uploads and imports: how long no byte may move, respectively the server may be busy with the end of a file.
@@ -184,6 +185,18 @@ Status PoolClient::cancel(const std::string &id) {
 }
 
 Result<json> PoolClient::nodes() { return json_of(http_->get("/api/nodes", kRequest_ms)); }
+
+Result<json> PoolClient::placement(const std::string &workspace, const std::string &table) {
+    const std::string path = "/api/workspaces/" + url_encode(workspace) + "/placement";
+    return json_of(http_->get(table.empty() ? path : path + "?table=" + url_encode(table), kRequest_ms));
+}
+
+Result<json> PoolClient::cache_work(const std::string &workspace, const std::string &action, const std::string &table,
+                                    const std::string &node) {
+    json body{{"action", action}, {"table", table}};
+    if (!node.empty()) body["node"] = node;
+    return json_of(http_->post("/api/workspaces/" + url_encode(workspace) + "/cache", dump(body), kCacheWork_ms));
+}
 
 Result<json> PoolClient::explain_route(const std::string &workspace, const std::string &sql) {
     const std::string path = "/api/workspaces/" + url_encode(workspace) + "/explain-route";

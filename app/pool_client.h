@@ -60,6 +60,10 @@ public:
     Status cancel(const std::string &id);
 
     Result<nlohmann::json> nodes();
+    // `table` empty: all.
+    Result<nlohmann::json> placement(const std::string &workspace, const std::string &table);
+    Result<nlohmann::json> cache_work(const std::string &workspace, const std::string &action, const std::string &table,
+                                      const std::string &node);
     Result<nlohmann::json> explain_route(const std::string &workspace, const std::string &sql);
 
     // Checks the token and the workspace, so that nothing is uploaded in vain.

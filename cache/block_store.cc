@@ -599,6 +599,17 @@ std::vector<UnitWarmth> BlockStore::units() {
     return found;
 }
 
+uint64_t BlockStore::unit_bytes(std::string_view tag) {
+    MutexLock lock(mutex_);
+    const auto found = units_.find(tag);
+    return found == units_.end() ? 0 : found->second.warm_bytes;
+}
+
+bool BlockStore::has_changes() {
+    MutexLock lock(mutex_);
+    return !changed_.empty();
+}
+
 UnitChanges BlockStore::take_changes(size_t most) {
     UnitChanges changes;
     MutexLock lock(mutex_);

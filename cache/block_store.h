@@ -152,6 +152,8 @@ public:
     uint64_t room_bytes();  // what warm_bytes may become now
     std::vector<FileWarmth> files(size_t most, std::string_view tag = {});
     std::vector<UnitWarmth> units();
+    uint64_t unit_bytes(std::string_view tag);  // warm of that unit
+    bool has_changes();                         // take_changes() would tell something
     // Units that changed since the last call, at most so many.
     UnitChanges take_changes(size_t most);
 

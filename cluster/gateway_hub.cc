@@ -313,8 +313,9 @@ void GatewayHub::on_control_frame(Node &node, net::Frame frame) {
     if (frame.type == FrameType::heartbeat) {
         auto beat = decode_heartbeat(frame.payload);
         if (beat.ok() && member != members_.end()) {
-            member->second.heartbeat = *beat;
+            member->second.heartbeat = std::move(*beat);
             if (on_heartbeat) on_heartbeat(member->second);
+            member->second.heartbeat.cache.folders.clear();
         }
         return;
     }

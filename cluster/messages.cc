@@ -61,7 +61,135 @@ void put_optional(Writer &out, const std::optional<uint64_t> &value) {
     out.put<uint64_t>(value.value_or(0));
 }
 
+// A count of at most `most` items; more is no message of ours.
+uint32_t get_limited(Reader &in, size_t least_bytes, size_t most, bool &ok) {
+    const uint32_t count = in.get_count(least_bytes);
+    if (count <= most) return count;
+    ok = false;
+    return 0;
+}
+
+std::string get_path(Reader &in, bool &ok) {
+    const std::string_view path = in.get_view();
+    ok = ok && path.size() <= kFolderMaxBytes;
+    return std::string(path.substr(0, kFolderMaxBytes));
+}
+
+void put_bytes(Writer &out, const ReadBytes &bytes) {
+    for (const uint64_t each : {bytes.store_bytes, bytes.peer_bytes, bytes.cache_bytes, bytes.requests}) {
+        out.put<uint64_t>(each);
+    }
+}
+
+ReadBytes get_bytes(Reader &in) {
+    ReadBytes bytes;
+    for (uint64_t *each : {&bytes.store_bytes, &bytes.peer_bytes, &bytes.cache_bytes, &bytes.requests}) {
+        *each = in.get<uint64_t>();
+    }
+    return bytes;
+}
+
+void put_reads(Writer &out, const std::vector<UnitRead> &reads) {
+    out.put<uint32_t>(static_cast<uint32_t>(reads.size()));
+    for (const UnitRead &read : reads) {
+        out.put_string(read.folder);
+        put_bytes(out, read.bytes);
+        out.put<uint64_t>(read.files);
+        out.put<uint64_t>(read.warm_bytes);
+        out.put_bool(read.written);
+        out.put<uint32_t>(static_cast<uint32_t>(read.segments.size()));
+        for (const SegmentRead &segment : read.segments) {
+            out.put_string(segment.file);
+            put_bytes(out, segment.bytes);
+        }
+    }
+}
+
+std::vector<UnitRead> get_reads(Reader &in, bool &ok) {
+    std::vector<UnitRead> reads(get_limited(in, 57, kUnitReadsMax, ok));
+    size_t segments = 0;
+    for (UnitRead &read : reads) {
+        read.folder = get_path(in, ok);
+        read.bytes = get_bytes(in);
+        read.files = in.get<uint64_t>();
+        read.warm_bytes = in.get<uint64_t>();
+        read.written = in.get_bool();
+        read.segments.resize(get_limited(in, 36, kSegmentReadsMax - segments, ok));
+        segments += read.segments.size();
+        for (SegmentRead &segment : read.segments) {
+            segment.file = get_path(in, ok);
+            segment.bytes = get_bytes(in);
+        }
+    }
+    return reads;
+}
+
+// In the order of the message.
+constexpr uint64_t obs::CacheGauges::*kGauges[] = {
+    &obs::CacheGauges::store_bytes, &obs::CacheGauges::peer_bytes, &obs::CacheGauges::cache_bytes,
+    &obs::CacheGauges::hits,        &obs::CacheGauges::misses,     &obs::CacheGauges::joined,
+    &obs::CacheGauges::inserted,    &obs::CacheGauges::evicted,    &obs::CacheGauges::refused,
+    &obs::CacheGauges::corrupt,     &obs::CacheGauges::fetches,    &obs::CacheGauges::fetches_in_flight,
+    &obs::CacheGauges::warm_bytes,  &obs::CacheGauges::room_bytes, &obs::CacheGauges::disk_mode};
+
+void put_cache_report(Writer &out, const CacheReport &report) {
+    out.put_bool(report.on);
+    if (!report.on) return;
+    out.put_bool(report.all);
+    out.put<uint32_t>(static_cast<uint32_t>(report.folders.size()));
+    for (const WarmFolder &folder : report.folders) {
+        out.put_string(folder.folder);
+        out.put<uint64_t>(folder.warm_bytes);
+        out.put<uint64_t>(folder.files);
+    }
+    for (const auto gauge : kGauges) out.put<uint64_t>(report.gauges.*gauge);
+}
+
+CacheReport get_cache_report(Reader &in, bool &ok) {
+    CacheReport report;
+    report.on = in.get_bool();
+    if (!report.on) return report;
+    report.all = in.get_bool();
+    report.folders.resize(get_limited(in, 20, kWarmFoldersMax, ok));
+    for (WarmFolder &folder : report.folders) {
+        folder.folder = get_path(in, ok);
+        folder.warm_bytes = in.get<uint64_t>();
+        folder.files = in.get<uint64_t>();
+    }
+    for (const auto gauge : kGauges) report.gauges.*gauge = in.get<uint64_t>();
+    return report;
+}
+
 }  // namespace
+
+std::string encode(const CacheWork &message) {
+    Writer out;
+    out.put<uint8_t>(static_cast<uint8_t>(message.action));
+    out.put_string(message.catalog);
+    out.put_string(message.folder);
+    out.put<uint32_t>(static_cast<uint32_t>(message.files.size()));
+    for (const CacheWork::File &file : message.files) {
+        out.put_string(file.path);
+        out.put<uint64_t>(file.size_bytes);
+    }
+    return out.take();
+}
+
+Result<CacheWork> decode_cache_work(std::string_view bytes) {
+    Reader in(bytes);
+    CacheWork message;
+    bool ok = true;
+    message.action = get_enum(in, CacheWork::Action::evict, ok);
+    message.catalog = get_path(in, ok);
+    message.folder = get_path(in, ok);
+    message.files.resize(get_limited(in, 12, kCacheFilesMax, ok));
+    for (CacheWork::File &file : message.files) {
+        file.path = get_path(in, ok);
+        file.size_bytes = in.get<uint64_t>();
+    }
+    if (!ok || !in.done()) return broken("cache work");
+    return message;
+}
 
 std::string encode(const Hello &message) {
     Writer out;
@@ -76,6 +204,7 @@ std::string encode(const Hello &message) {
     out.put<uint32_t>(message.cpus);
     out.put<uint64_t>(message.memory_bytes);
     out.put<uint64_t>(message.budget_bytes);
+    out.put_bool(message.reports_bytes);
     return out.take();
 }
 
@@ -93,6 +222,7 @@ Result<Hello> decode_hello(std::string_view bytes) {
     message.cpus = in.get<uint32_t>();
     message.memory_bytes = in.get<uint64_t>();
     message.budget_bytes = in.get<uint64_t>();
+    message.reports_bytes = in.get_bool();
     if (!in.done() || message.node.is_nil() || message.cpus == 0) return broken("hello");
     return message;
 }
@@ -105,6 +235,7 @@ std::string encode(const Heartbeat &message) {
     out.put<uint64_t>(message.granted_bytes);
     out.put<uint64_t>(message.used_bytes);
     out.put<uint64_t>(message.resident_bytes);
+    put_cache_report(out, message.cache);
     return out.take();
 }
 
@@ -117,7 +248,9 @@ Result<Heartbeat> decode_heartbeat(std::string_view bytes) {
     message.granted_bytes = in.get<uint64_t>();
     message.used_bytes = in.get<uint64_t>();
     message.resident_bytes = in.get<uint64_t>();
-    if (!in.done()) return broken("heartbeat");
+    bool ok = true;
+    message.cache = get_cache_report(in, ok);
+    if (!ok || !in.done()) return broken("heartbeat");
     return message;
 }
 
@@ -380,6 +513,8 @@ std::string encode(const Completion &completion) {
          {t.queued_us, t.plan_us, t.admission_us, t.execute_us, t.encode_us, t.blocked_us, t.commit_us}) {
         out.put<int64_t>(us);
     }
+    put_reads(out, completion.reads);
+    out.put<uint64_t>(completion.committed_snapshot);
     out.put_string(completion.first_page);
     out.put_string(completion.profile_json);
     return out.take();
@@ -404,9 +539,12 @@ Result<Completion> decode_completion(std::string_view bytes) {
          {&t.queued_us, &t.plan_us, &t.admission_us, &t.execute_us, &t.encode_us, &t.blocked_us, &t.commit_us}) {
         *us = in.get<int64_t>();
     }
+    bool ok = true;
+    completion.reads = get_reads(in, ok);
+    completion.committed_snapshot = in.get<uint64_t>();
     completion.first_page = in.get_string();
     completion.profile_json = in.get_string();
-    if (!in.done()) return broken("completion");
+    if (!ok || !in.done()) return broken("completion");
     return completion;
 }
 

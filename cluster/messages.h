@@ -10,6 +10,7 @@
 #include "base/codec.h"
 #include "base/ids.h"
 #include "base/status.h"
+#include "engine/cache_report.h"
 #include "engine/statement.h"
 
 namespace roost::cluster {
@@ -22,11 +23,13 @@ struct Hello {
     int64_t pid = 0;
     uint32_t cpus = 1;  // effective vCPUs: the node's weight
     uint64_t memory_bytes = 0, budget_bytes = 0;
+    bool reports_bytes = false;  // it says what is warm in its segment cache
 };
 
 struct Heartbeat {
     uint32_t running = 0, waiting = 0, queued = 0;
     uint64_t granted_bytes = 0, used_bytes = 0, resident_bytes = 0;
+    CacheReport cache;
 };
 
 // gateway → node: you are in; and how often to say so.
@@ -58,6 +61,7 @@ std::string encode(const Welcome &message);
 std::string encode(const Progress &message);
 std::string encode(const Cancel &message);
 std::string encode(const ReadPage &message);
+std::string encode(const CacheWork &message);
 std::string encode(const StatementSpec &spec);  // dispatch
 std::string encode(const ResultHeader &header);
 std::string encode(const Completion &completion);
@@ -69,6 +73,7 @@ Result<Welcome> decode_welcome(std::string_view bytes);
 Result<Progress> decode_progress(std::string_view bytes);
 Result<Cancel> decode_cancel(std::string_view bytes);
 Result<ReadPage> decode_read_page(std::string_view bytes);
+Result<CacheWork> decode_cache_work(std::string_view bytes);
 Result<StatementSpec> decode_spec(std::string_view bytes);
 Result<ResultHeader> decode_header(std::string_view bytes);
 Result<Completion> decode_completion(std::string_view bytes);

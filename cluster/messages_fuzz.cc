@@ -27,6 +27,7 @@ void decode_all(std::string_view bytes) {
     round_trip(decode_spec(bytes), decode_spec);
     round_trip(decode_header(bytes), decode_header);
     round_trip(decode_completion(bytes), decode_completion);
+    round_trip(decode_cache_work(bytes), decode_cache_work);
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ uint64_t resident_bytes() {
     return read == 2 ? resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
+constexpr uint32_t kCacheReportEveryMs = 500;
+
 uint32_t slot_workers(admission::Profile) {
     return 3;
 }  // the longest ladder has three slots; the profile can change at run time
@@ -157,8 +159,10 @@ net::Task<Status> NodeAgent::serve(std::shared_ptr<FrameLink> control) {
 }
 
 net::Task<void> NodeAgent::heartbeat(std::shared_ptr<FrameLink> control, uint32_t every_ms) {
-    while (!control->closed()) {
+    // A gateway that has just met this node knows nothing of its cache.
+    for (bool met = false; !control->closed(); met = true) {
         Heartbeat beat;
+        beat.cache = engine_.cache_report(!met);
         {
             MutexLock lock(mutex_);
             beat.running = static_cast<uint32_t>(tasks_.size());
@@ -171,8 +175,12 @@ net::Task<void> NodeAgent::heartbeat(std::shared_ptr<FrameLink> control, uint32_
         std::string frame;
         net::append_frame(frame, FrameType::heartbeat, 0, encode(beat));
         if (!control->send(std::move(frame))) break;
-        net::asio::steady_timer timer(loop_, std::chrono::milliseconds(every_ms));
-        co_await timer.async_wait(net::asio::use_awaitable);
+        // Sooner when the cache has changed: where statements go depends on it.
+        const int64_t next_us = clock_.monotonic_us() + int64_t{every_ms} * 1000;
+        do {
+            net::asio::steady_timer timer(loop_, std::chrono::milliseconds(std::min(every_ms, kCacheReportEveryMs)));
+            co_await timer.async_wait(net::asio::use_awaitable);
+        } while (clock_.monotonic_us() < next_us && !engine_.cache_changed() && !control->closed());
     }
 }
 
@@ -296,6 +304,7 @@ void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame f
             return;
         case FrameType::read_page:
         case FrameType::open_arrow:
+        case FrameType::cache_work:
             on_read(control, std::move(frame));
             return;
         case FrameType::cancel:
@@ -654,6 +663,7 @@ void NodeAgent::finish(const TaskPtr &task, Status status) {
     } else if (!task->out.end(completion)) {
         log_.info("result_undeliverable", {{"statement_id", task->spec.id}});
     }
+    const ReadBytes read = completion.read_bytes();
     log_.info("statement", {{"statement_id", task->spec.id},
                             {"status", completion.status.ok() ? std::string_view("done") : completion.status.name()},
                             {"rows", completion.rows},
@@ -661,7 +671,10 @@ void NodeAgent::finish(const TaskPtr &task, Status status) {
                             {"plan_us", completion.timings.plan_us},
                             {"admission_us", completion.timings.admission_us},
                             {"execute_us", completion.timings.execute_us},
-                            {"granted_bytes", completion.granted_bytes}});
+                            {"granted_bytes", completion.granted_bytes},
+                            {"store_bytes", read.store_bytes},
+                            {"peer_bytes", read.peer_bytes},
+                            {"cache_bytes", read.cache_bytes}});
     if (clearing_) net::asio::post(loop_, [this] { all_done_.notify(); });
 }
 

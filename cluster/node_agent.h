@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -85,7 +86,9 @@ private:
     void give_back_session(const Uuid &session);
     void read(const ReadPtr &read);
     void advance_read(const ReadPtr &read);
-    void end_read(const ReadPtr &read, Status status);
+    void work_on_cache(const ReadPtr &read);
+    // `affected`: of work on the cache, bytes.
+    void end_read(const ReadPtr &read, Status status, std::optional<uint64_t> affected = {});
 
     // Any thread.
     void cancel(const TaskPtr &task, Status reason);

@@ -1,5 +1,5 @@
-// Pages and Arrow streams of stored results: short work, not admitted; an Arrow stream goes at its reader's pace by
-// parking its job, not its thread.
+// Pages and Arrow streams of stored results, and work on the segment cache by hand: short work, not admitted; an Arrow
+// stream goes at its reader's pace by parking its job, not its thread.
 #include "cluster/node_agent.h"
 
 namespace roost::cluster {
@@ -49,11 +49,19 @@ void NodeAgent::read(const ReadPtr &read) {
         if (page.ok()) (void)read->out.rows(0, std::move(*page));  // false: as in end_read
         return end_read(read, page.status());
     }
+    if (read->frame.type == FrameType::cache_work) return work_on_cache(read);
     auto id = decode_id(read->frame.payload);
     auto reader = id.ok() ? engine_.open_arrow(*id) : Result<std::unique_ptr<StoredResultReader>>(id.status());
     if (!reader.ok()) return end_read(read, reader.status());
     read->reader = std::move(*reader);
     advance_read(read);
+}
+
+void NodeAgent::work_on_cache(const ReadPtr &read) {
+    auto work = decode_cache_work(read->frame.payload);
+    auto bytes = work.ok() ? engine_.cache_work(*work, [read] { return read->cancelled.load(); })
+                           : Result<uint64_t>(work.status());
+    end_read(read, bytes.status(), bytes.ok() ? *bytes : 0);
 }
 
 void NodeAgent::advance_read(const ReadPtr &read) {
@@ -67,9 +75,10 @@ void NodeAgent::advance_read(const ReadPtr &read) {
     }
 }
 
-void NodeAgent::end_read(const ReadPtr &read, Status status) {
+void NodeAgent::end_read(const ReadPtr &read, Status status, std::optional<uint64_t> affected) {
     Completion done;
     done.status = std::move(status);
+    done.affected = affected;
     read->reader.reset();
     {
         MutexLock lock(mutex_);

@@ -35,6 +35,8 @@ struct CatalogEntry {
     DatabaseLocation catalog;
 };
 
+inline constexpr uint64_t kCacheAuto = UINT64_MAX;
+
 struct Settings {
     // Where things are.
     std::string dir;
@@ -54,7 +56,7 @@ struct Settings {
     std::string s3_endpoint, s3_region, s3_url_style;
     std::string s3_access_key_id, s3_secret_access_key, s3_session_token;
     int64_t s3_timeout_ms = 0;
-    uint64_t cache_max_bytes = 0;
+    uint64_t cache_max_bytes = 0;  // kCacheAuto: a share of the disk
     int64_t catalog_timeout_ms = 0;
     std::string staging;  // directory of uploaded files, with an object store
 

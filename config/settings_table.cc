@@ -92,6 +92,15 @@ Access bytes_or_auto(uint64_t Settings::*member, uint64_t min) {
         [](uint64_t value) { return value == 0 ? "auto" : format_bytes(value); });
 }
 
+Access cache_bytes(uint64_t Settings::*member) {
+    return access(
+        "BYTES|auto", member,
+        [](std::string_view value) {
+            return value == "auto" ? Result<uint64_t>(kCacheAuto) : bytes_between(value, 0, kTiB * 64);
+        },
+        [](uint64_t value) { return value == kCacheAuto ? "auto" : format_bytes(value); });
+}
+
 Access duration(int64_t Settings::*member, int64_t min, int64_t max) {
     const auto parse = [min, max](std::string_view value) -> Result<int64_t> {
         auto duration_ms = parse_duration_ms(value);
@@ -229,8 +238,9 @@ void add_object_store_limits(std::vector<Setting> &table) {
     using S = Settings;
     table.push_back(row("s3_timeout_ms", kAll, duration(&S::s3_timeout_ms, kSecond, 600 * kSecond), "20s",
                         "Most that one request to the object store may take, in whole seconds; each is tried twice"));
-    table.push_back(row("cache_max_bytes", kAll, bytes(&S::cache_max_bytes, 0, 64 * kTiB), "0",
-                        "Room on each node's disk for what it has read of the object store; 0: nothing is kept"));
+    table.push_back(row("cache_max_bytes", kAll, cache_bytes(&S::cache_max_bytes), "auto",
+                        "Room on each node's disk for what it has read of the object store; auto: two fifths of the "
+                        "volume, shared by the nodes of roost up, 256 GiB at most; 0: nothing is kept"));
     table.push_back(row("catalog_timeout_ms", kAll, duration(&S::catalog_timeout_ms, kSecond, 3600 * kSecond), "120s",
                         "Most that a catalog in Postgres may take for one question"));
     table.push_back(row("staging", kAll, text("PATH", &S::staging), "{dir}/staging",

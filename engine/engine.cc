@@ -52,6 +52,14 @@ public:
     void sweep() override;
 
     uint64_t used_bytes() const override { return parts_.catalogs->used_bytes(); }
+    CacheReport cache_report(bool all) override { return parts_.cache ? report_of(*parts_.cache, all) : CacheReport(); }
+    bool cache_changed() override { return parts_.cache && parts_.cache->blocks().has_changes(); }
+    Result<uint64_t> cache_work(const CacheWork &work, const std::function<bool()> &cancelled) override {
+        ROOST_ASSIGN_OR_RETURN(const auto pool, parts_.catalogs->find(work.catalog));
+        const InstancePoolOptions &options = pool->options();
+        if (!options.cache) return Engine::cache_work(work, cancelled);
+        return work_on(*options.cache, options.lake.data_path, work, cancelled);
+    }
     std::string version() const override { return duckdb::DuckDB::LibraryVersion(); }
 
 private:
@@ -73,6 +81,12 @@ Status DuckdbEngine::open_cache(const EngineOptions &options) {
     if (parts_.cache || options.cache_max_bytes == 0) return Status();
     cache::SegmentCacheOptions cache_options;
     cache_options.blocks.max_bytes = options.cache_max_bytes;
+    // Half for what is under way, half for what was fetched and is not on the disk.
+    const uint64_t half_bytes = options.cache_memory_bytes / 2, block_bytes = cache_options.blocks.block_bytes;
+    cache_options.fetch_threads = static_cast<uint32_t>(std::clamp<uint64_t>(half_bytes / block_bytes, 2, 8));
+    cache_options.fetch_max_bytes =
+        std::clamp<uint64_t>(half_bytes / cache_options.fetch_threads / block_bytes, 1, 8) * block_bytes;
+    cache_options.recent_max_bytes = std::clamp<uint64_t>(half_bytes, 4 << 20, 64 << 20);
     ROOST_ASSIGN_OR_RETURN(parts_.cache, cache::SegmentCache::open(cache::make_posix_disk(options.dir + "/cache"),
                                                                    cache_options, parts_.clock, *parts_.log));
     const cache::DiskState state = parts_.cache->blocks().state();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/cache_report.h"
 #include "engine/statement.h"
 #include "lake/lake_location.h"
 
@@ -29,9 +30,10 @@ struct EngineOptions {
     uint64_t small_bytes = 0;   // memory limit of the shared small instance of a catalog (one thread)
     uint64_t pinned_bytes = 0;  // base limit of the shared instance of a catalog for sessions with an open transaction
     uint64_t spill_max_bytes = 0;
-    uint64_t cache_max_bytes = 0;   // of objects of a store kept in cache/ below `dir`; 0: none are
-    uint64_t result_max_bytes = 0;  // of all stored results together; 0: as spill_max_bytes
-    uint32_t warm_slots = 0;        // slots 0 … whose instances are made in the background after open
+    uint64_t cache_max_bytes = 0;             // of objects of a store kept in cache/ below `dir`; 0: none are
+    uint64_t cache_memory_bytes = 128 << 20;  // of buffers that it may hold beside them
+    uint64_t result_max_bytes = 0;            // of all stored results together; 0: as spill_max_bytes
+    uint32_t warm_slots = 0;                  // slots 0 … whose instances are made in the background after open
     int64_t result_retention_ms = 86'400'000;
     // Files of a failed commit are kept so long: nobody can still be about to commit them.
     int64_t removal_grace_ms = 600'000;
@@ -127,6 +129,15 @@ public:
 
     // Memory that DuckDB's buffer managers hold now, all instances, bytes.
     virtual uint64_t used_bytes() const = 0;
+    // The segment cache: what is warm, all of it or what changed since the last call. At most kWarmFoldersMax folders.
+    virtual CacheReport cache_report(bool) { return {}; }
+    // cache_report(false) would tell something.
+    virtual bool cache_changed() { return false; }
+    // Does it for each file, and returns how many bytes are warm of them, or went. Blocks, until `cancelled` says so.
+    // Errors: failed_precondition (there is no cache), not_allowed (a path that is not the lake's), those of the store.
+    virtual Result<uint64_t> cache_work(const CacheWork &, const std::function<bool()> &) {
+        return Status(Code::failed_precondition, "this node has no segment cache");
+    }
     virtual std::string version() const = 0;  // DuckDB's, e.g. "v1.5.5"
 };
 

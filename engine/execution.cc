@@ -23,9 +23,26 @@ Completion BaseExecution::account(Status status, const ResultOutput *output, con
     if (query) {
         completion_.peak_memory_bytes = query->peak_bytes();
         completion_.profile_json = query->profile_json();
+        completion_.reads = query->reads();
     }
     return std::move(completion_);
 }
+
+namespace {
+
+// For placement alone, so that what has just been written here is known to be up to date here. 0: not known.
+uint64_t newest_commit(LakeConnection &connection, const std::string &catalog) noexcept {
+    try {
+        const auto found = connection.raw().Query(last_committed_snapshot_sql(catalog));
+        if (found->HasError() || found->RowCount() != 1) return 0;
+        const duckdb::Value snapshot = found->GetValue(0, 0);
+        return snapshot.IsNull() ? 0 : snapshot.GetValue<uint64_t>();
+    } catch (const std::exception &) {
+        return 0;
+    }
+}
+
+}  // namespace
 
 Status commit_marked(Instance &instance, LakeConnection &connection, const std::string &catalog, const Uuid &statement,
                      Completion &completion) {
@@ -42,6 +59,7 @@ Status commit_marked(Instance &instance, LakeConnection &connection, const std::
         if (marked->HasError()) return instance.error(marked->GetErrorObject(), "");
         const FileWall::DeferRemovals keep_files(instance.wall());
         connection.commit(catalog, instance.commit_gate());
+        if (instance.options().cache) completion.committed_snapshot = newest_commit(connection, catalog);
         completion.timings.commit_us = watch.elapsed_us();
         return Status();
     } catch (const std::exception &error) {

@@ -81,9 +81,6 @@ private:
     std::vector<Handle> idle_ ROOST_GUARDED_BY(mutex_);
 };
 
-// Files of a table are in one folder: the unit whose warmth is told.
-std::string folder_of(const std::string &path) { return path.substr(0, path.rfind('/') + 1); }
-
 cache::FileKey key_of(const std::string &path, uint64_t size_bytes) {
     return {path, std::string(cache::kImmutable), size_bytes};
 }
@@ -112,8 +109,21 @@ std::optional<uint64_t> ObjectCache::size_of(const duckdb::OpenFileInfo &file) {
     return size->second.GetValue<uint64_t>();
 }
 
-std::unique_ptr<cache::CacheReader> ObjectCache::reader(const std::string &path, uint64_t size_bytes) {
-    return cache_.reader(key_of(path, size_bytes), folder_of(path), store_, nullptr);
+// Files of a table are in one folder, those of a partition in one of NAME=VALUE below it.
+std::string ObjectCache::folder_of(const std::string &path) {
+    std::string_view folder = std::string_view(path).substr(0, path.rfind('/') + 1);
+    while (!folder.empty()) {
+        const std::string_view above = folder.substr(0, folder.substr(0, folder.size() - 1).rfind('/') + 1);
+        if (above.empty() || folder.substr(above.size()).find('=') == std::string_view::npos) break;
+        folder = above;
+    }
+    return std::string(folder);
+}
+
+std::unique_ptr<cache::CacheReader> ObjectCache::reader(const std::string &path, uint64_t size_bytes,
+                                                        StatementReads *reads) {
+    const std::string folder = folder_of(path);
+    return cache_.reader(key_of(path, size_bytes), folder, store_, reads ? reads->stats_of(path, folder) : nullptr);
 }
 
 void ObjectCache::written(cache::CacheWriter &writer, const std::string &path, uint64_t size_bytes) {
@@ -137,10 +147,11 @@ void CachedObject::read(void *buffer, int64_t length, uint64_t offset) {
 }
 
 TeedObject::TeedObject(duckdb::FileSystem &files, duckdb::unique_ptr<duckdb::FileHandle> plain,
-                       std::shared_ptr<ObjectCache> cache)
+                       std::shared_ptr<ObjectCache> cache, std::shared_ptr<StatementReads> reads)
     : duckdb::FileHandle(files, plain->path, plain->flags),
       plain_(std::move(plain)),
       cache_(std::move(cache)),
+      reads_(std::move(reads)),
       writer_(cache_->writer()) {}
 
 void TeedObject::write(void *buffer, int64_t length, uint64_t offset) {
@@ -152,7 +163,9 @@ void TeedObject::write(void *buffer, int64_t length, uint64_t offset) {
 void TeedObject::Close() {
     auto writer = std::exchange(writer_, nullptr);
     plain_->Close();  // throws when the store did not take it: then nothing of it is kept
-    if (writer) cache_->written(*writer, path, size_bytes);
+    if (!writer) return;
+    cache_->written(*writer, path, size_bytes);
+    if (reads_) reads_->wrote(ObjectCache::folder_of(path));
 }
 
 }  // namespace roost

@@ -18,6 +18,7 @@
 #include "duckdb/common/file_system.hpp"
 #include "duckdb/common/open_file_info.hpp"
 #include "engine/object_store.h"
+#include "engine/statement_reads.h"
 
 namespace roost {
 
@@ -29,10 +30,14 @@ public:
 
     // The size that DuckLake gives an object to read; nothing: it is somebody's path.
     static std::optional<uint64_t> size_of(const duckdb::OpenFileInfo &file);
-    std::unique_ptr<cache::CacheReader> reader(const std::string &path, uint64_t size_bytes);
+    // `reads`: the statement that reads it, may be null.
+    std::unique_ptr<cache::CacheReader> reader(const std::string &path, uint64_t size_bytes, StatementReads *reads);
     std::unique_ptr<cache::CacheWriter> writer() { return cache_.writer(); }
     // The object was written whole.
     void written(cache::CacheWriter &writer, const std::string &path, uint64_t size_bytes);
+    // Where the files of the table are that this one belongs to: what is told of as one.
+    static std::string folder_of(const std::string &path);
+    cache::SegmentCache &segments() { return cache_; }
     void removed(const std::string &path) { (void)cache_.blocks().evict_file(path); }
 
 private:
@@ -66,8 +71,9 @@ private:
 // An object that is written to the store, and to the cache beside it.
 class TeedObject final : public duckdb::FileHandle {
 public:
+    // `reads`: the statement that writes it, may be null.
     TeedObject(duckdb::FileSystem &files, duckdb::unique_ptr<duckdb::FileHandle> plain,
-               std::shared_ptr<ObjectCache> cache);
+               std::shared_ptr<ObjectCache> cache, std::shared_ptr<StatementReads> reads);
     void Close() override;
     void write(void *buffer, int64_t length, uint64_t offset);
     duckdb::FileHandle &plain() { return *plain_; }
@@ -77,7 +83,14 @@ public:
 private:
     const duckdb::unique_ptr<duckdb::FileHandle> plain_;
     const std::shared_ptr<ObjectCache> cache_;
+    const std::shared_ptr<StatementReads> reads_;
     std::unique_ptr<cache::CacheWriter> writer_;  // null: closed
 };
+
+// What the cache says of itself; see Engine::cache_report.
+CacheReport report_of(cache::SegmentCache &segments, bool all);
+// See Engine::cache_work. `data_path`: of the lake, nothing else is touched.
+Result<uint64_t> work_on(ObjectCache &objects, const std::string &data_path, const CacheWork &work,
+                         const std::function<bool()> &cancelled);
 
 }  // namespace roost

@@ -209,15 +209,18 @@ private:
     duckdb::unique_ptr<duckdb::FileHandle> open_cached(const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
                                                        Opener opener) {
         const auto open_plain = [this, file, flags] { return client_->OpenFile(file, flags, &opener_); };
+        duckdb::optional_ptr<duckdb::ClientContext> context;
+        if (opener) context = opener->TryGetClientContext();
+        const std::shared_ptr<StatementReads> reads = context ? reads_of(*context) : nullptr;
         if (flags.OpenForWriting()) {
             auto handle = open_plain();
             if (!handle || flags.OpenForReading()) return handle;
-            return duckdb::make_uniq<TeedObject>(*this, std::move(handle), cache_);
+            return duckdb::make_uniq<TeedObject>(*this, std::move(handle), cache_, reads);
         }
         const auto size_bytes = ObjectCache::size_of(file);
         if (!size_bytes) return open_plain();
-        return duckdb::make_uniq<CachedObject>(*this, file, flags, cache_->reader(file.path, *size_bytes), opener,
-                                               open_plain);
+        return duckdb::make_uniq<CachedObject>(*this, file, flags, cache_->reader(file.path, *size_bytes, reads.get()),
+                                               opener, open_plain);
     }
     // By its path alone, so that the client asks the store what it is. The client compares the ETag that it got then
     // with that of each part it reads.

@@ -12,6 +12,7 @@
 #include "duckdb/parser/statement/create_statement.hpp"
 #include "duckdb/planner/planner.hpp"
 #include "engine/encode.h"
+#include "engine/object_cache.h"
 #include "engine/parsed_statement.h"
 #include "engine/plan_grants.h"
 #include "engine/plan_wall.h"
@@ -100,6 +101,13 @@ struct Refused {
 
 }  // namespace
 
+RunningQuery::RunningQuery(Instance &instance, LakeConnection &connection, Cancellation &cancellation)
+    : instance_(instance),
+      connection_(connection),
+      cancellation_(cancellation),
+      reads_(instance.options().cache ? std::make_shared<StatementReads>(instance.options().cache->segments())
+                                      : nullptr) {}
+
 RunningQuery::~RunningQuery() { close(); }
 
 Status RunningQuery::failed(const duckdb::ErrorData &error) {
@@ -113,6 +121,7 @@ Status RunningQuery::failed(const duckdb::ErrorData &error) {
 
 Status RunningQuery::prepare(const StatementSpec &spec) {
     set_rights(connection_.context(), spec.rights);
+    account();
     Status status = prepare_with_rights(spec);
     // What the engine suggests instead may be hidden from the caller.
     return status.ok() || !spec.rights ? status : std::move(status).with_hint(hint_without_names(status));
@@ -209,6 +218,7 @@ PlanEstimate RunningQuery::estimate() const {
 }
 
 Status RunningQuery::start(Watch watch) {
+    account();
     watch_ = sql_.size() > kProfiledSqlMaxBytes ? Watch::not_at_all : watch;
     auto &config = connection_.context().config;
     config.enable_profiler = watch_ == Watch::closely;
@@ -293,6 +303,7 @@ Result<duckdb::unique_ptr<duckdb::DataChunk>> RunningQuery::next() {
             .with_sqlstate("34000");
     }
     if (ended_) return duckdb::unique_ptr<duckdb::DataChunk>();
+    account();
     try {
         if (!result_) ROOST_RETURN_IF_ERROR(run_to_first_chunk());
         if (active_) wait_for_chunk(static_cast<duckdb::StreamQueryResult &>(*result_));

@@ -18,6 +18,7 @@
 #include "engine/instance.h"
 #include "engine/plan_estimate.h"
 #include "engine/statement.h"
+#include "engine/statement_reads.h"
 
 namespace roost {
 
@@ -38,8 +39,7 @@ public:
 class RunningQuery final : public ChunkSource {
 public:
     // All references outlive this object.
-    RunningQuery(Instance &instance, LakeConnection &connection, Cancellation &cancellation)
-        : instance_(instance), connection_(connection), cancellation_(cancellation) {}
+    RunningQuery(Instance &instance, LakeConnection &connection, Cancellation &cancellation);
     ~RunningQuery() override;
     RunningQuery(const RunningQuery &) = delete;
     RunningQuery &operator=(const RunningQuery &) = delete;
@@ -69,6 +69,8 @@ public:
     void abandon();
     // Most that the instance's buffer manager held while this ran, bytes. Others in the same instance count too.
     uint64_t peak_bytes() const { return peak_bytes_; }
+    // What it read through the segment cache so far; nothing where there is none.
+    std::vector<UnitRead> reads() const { return reads_ ? reads_->report() : std::vector<UnitRead>(); }
     // DuckDB's operator tree, when it was watched closely and came to its end; otherwise empty.
     const std::string &profile_json() const { return profile_json_; }
 
@@ -81,11 +83,16 @@ private:
     Status failed(const duckdb::ErrorData &error);
     void end();
     void drop_plan();
+    // The connection's files are this query's from now on.
+    void account() {
+        if (reads_) account_reads(connection_.context(), reads_);
+    }
     void sample_memory() { peak_bytes_ = std::max(peak_bytes_, instance_.used_bytes()); }
 
     Instance &instance_;
     LakeConnection &connection_;
     Cancellation &cancellation_;
+    const std::shared_ptr<StatementReads> reads_;  // null: no cache
     std::string sql_;
     duckdb::shared_ptr<duckdb::PreparedStatementData> data_;
     duckdb::unique_ptr<duckdb::PendingQueryResult> pending_;

@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "engine/cache_report.h"
 #include "lake/rights.h"
 
 namespace roost {
@@ -132,8 +133,17 @@ struct Completion {
     bool commit_in_doubt = false;
     bool frozen = false;  // read by a frozen catalog
     NodeTimings timings;
+    std::vector<UnitRead> reads;  // through the segment cache; of a table that it only wrote, too
+    uint64_t committed_snapshot =
+        0;                     // the newest one of its catalog once it had committed; 0: it did not, or nobody knows
     std::string first_page;    // stored: JSON array of row objects, see ResultStore
     std::string profile_json;  // DuckDB's operator tree as JSON; empty when there is none
+
+    ReadBytes read_bytes() const {  // of all it read
+        ReadBytes sum;
+        for (const UnitRead &read : reads) sum += read.bytes;
+        return sum;
+    }
 };
 
 }  // namespace roost

@@ -56,6 +56,10 @@ std::string commit_message_sql(std::string_view catalog, const Uuid &statement) 
            quote_literal(commit_mark(statement)) + ")";
 }
 
+std::string last_committed_snapshot_sql(std::string_view catalog) {
+    return "FROM ducklake_last_committed_snapshot(" + quote_literal(catalog) + ")";
+}
+
 std::string names_file_sql(std::string_view metadata_catalog, std::string_view path) {
     const std::string name = quote_literal(path.substr(path.rfind('/') + 1));
     const std::string metadata = quote_identifier(metadata_catalog);

@@ -38,6 +38,9 @@ std::string commit_mark(const Uuid &statement);
 // CALL that sets author, message and mark of the open transaction's commit.
 std::string commit_message_sql(std::string_view catalog, const Uuid &statement);
 
+// A statement for a connection that has the lake attached: the newest snapshot that its instance committed, or NULL.
+std::string last_committed_snapshot_sql(std::string_view catalog);
+
 // Counts the rows of the catalog that name the file at `path`, as data, as deletes, or as to be removed by DuckLake: a
 // statement for a connection that has the lake attached, its metadata as `metadata_catalog`. Goes by the file's own
 // name, which DuckLake makes unique.

@@ -47,6 +47,11 @@ public:
                            .Help("Time that writing statements waited for the catalog's single writer")
                            .Register(registry_)
                            .Add({}, duration_buckets());
+        placed_units_ = &gauge("roost_placement_units", "Tables of which the gateway knows where they are warm");
+        placed_dropped_ =
+            &counter("roost_placement_dropped_total", "Tables whose homes were forgotten for want of room");
+        placed_passed_on_ = &counter("roost_placement_passed_on_total",
+                                     "Statements that went past their first candidate, which had no memory free");
         cpu_ = &counter("process_cpu_seconds_total", "User and system CPU time of the gateway, in seconds");
         resident_ = &gauge("process_resident_memory_bytes", "Resident size of the gateway");
         open_files_ = &gauge("process_open_fds", "Open file descriptors of the gateway");
@@ -131,6 +136,15 @@ public:
         cache_disk_.get({node}).Set(static_cast<double>(gauges.disk_mode));
     }
 
+    void read_bytes(std::string_view source, uint64_t bytes) override {
+        read_bytes_.get({source}).Increment(static_cast<double>(bytes));
+    }
+    void placement(uint64_t units, uint64_t dropped, uint64_t passed_on) override {
+        placed_units_->Set(static_cast<double>(units));
+        placed_dropped_->Increment(static_cast<double>(dropped) - placed_dropped_->Value());
+        placed_passed_on_->Increment(static_cast<double>(passed_on) - placed_passed_on_->Value());
+    }
+
     std::string expose() const override {
         const ProcessStats stats = read_process_stats();
         cpu_->Increment(stats.cpu_seconds - cpu_->Value());
@@ -174,6 +188,10 @@ private:
         {"front"}, kSmallSetMax, counters("roost_result_bytes_total", "Result bytes sent to clients")};
     Series<Counter, 1> rows_{
         {"front"}, kSmallSetMax, counters("roost_result_rows_total", "Result rows sent to clients")};
+    Series<Counter, 1> read_bytes_{{"source"},
+                                   kSmallSetMax,
+                                   counters("roost_cache_statement_bytes_total",
+                                            "Bytes that statements read through segment caches, by where they were")};
     Series<Counter, 1> decisions_{
         {"reason"}, kSmallSetMax, counters("roost_routing_decisions_total", "Routing decisions, by reason")};
     Series<Counter, 1> auth_failures_{
@@ -234,6 +252,9 @@ private:
     Gauge *resident_ = nullptr;
     Gauge *open_files_ = nullptr;
     Gauge *threads_ = nullptr;
+    Gauge *placed_units_ = nullptr;
+    Counter *placed_dropped_ = nullptr;
+    Counter *placed_passed_on_ = nullptr;
 };
 
 }  // namespace

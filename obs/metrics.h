@@ -64,6 +64,11 @@ public:
     virtual void node_gone(std::string_view node) = 0;  // keeps the series, sets roost_node_up to 0
     virtual void lake(std::string_view catalog, const LakeGauges &gauges) = 0;  // roost_lake_*, roost_mirror_*{catalog}
     virtual void cache(std::string_view node, const CacheGauges &gauges) = 0;   // roost_cache_*{node}
+    // roost_cache_statement_bytes_total{source}: store|peer|cache; what statements read through segment caches
+    virtual void read_bytes(std::string_view source, uint64_t bytes) = 0;
+    // roost_placement_*: units that the directory knows; units forgotten for want of room; statements that went past
+    // their first candidate
+    virtual void placement(uint64_t units, uint64_t dropped, uint64_t passed_on) = 0;
     virtual std::string expose() const = 0;
 };
 

@@ -364,7 +364,9 @@ void Directory::end_part(const Claim &claim, const Claim::Part &part, const Ende
     // Dropped meanwhile, large by now, or the node has begun a new run: what it read then says nothing.
     if (home == nullptr || home->incarnation != claim.incarnation) return;
     const uint64_t unit_epoch = unit->epoch;
-    const bool was_fresh = home->warm_bytes == 0 || std::max(home->epoch, part.epoch) >= unit_epoch;
+    // A statement that came between may have seen the commit first.
+    const bool was_fresh =
+        home->warm_bytes == 0 || std::max(home->epoch, part.epoch) >= unit_epoch || unit_epoch == end.committed_epoch;
     if (!claim.reports_bytes) home->warm_bytes = std::max(home->warm_bytes, counted(part.bytes));
     for (const UnitReport &report : end.reports) {
         if (report.unit == part.unit) home->warm_bytes = report.warm_bytes;
@@ -394,6 +396,18 @@ void Directory::report(const Uuid &node, uint64_t incarnation, std::span<const U
         home->warm_bytes = report.warm_bytes;
         home->epoch = std::max(home->epoch, report.epoch);
         if (home->warm_bytes == 0 && home->reading == 0) unit->erase(node);
+    }
+}
+
+void Directory::committed(const Uuid &node, uint64_t incarnation, std::span<const UnitId> units, uint64_t epoch) {
+    for (const UnitId &id : units) {
+        Unit *unit = known(id);
+        if (unit == nullptr || unit->large) continue;
+        Home *home = unit->home(node);
+        const bool was_fresh =
+            home != nullptr && home->incarnation == incarnation && (home->epoch >= unit->epoch || unit->epoch == epoch);
+        unit->epoch = std::max(unit->epoch, epoch);
+        if (was_fresh) home->epoch = std::max(home->epoch, epoch);
     }
 }
 

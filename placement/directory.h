@@ -63,6 +63,9 @@ public:
     // Closes the claim; the second time nothing happens.
     void ended(Claim &claim, const Ended &end);
 
+    // A transaction of that node has committed what its statements wrote of these: its homes there have the change.
+    void committed(const Uuid &node, uint64_t incarnation, std::span<const UnitId> units, uint64_t epoch);
+
     // From a heartbeat, an eviction, or a node's inventory after a start. Of an earlier incarnation than known:
     // ignored.
     void report(const Uuid &node, uint64_t incarnation, std::span<const UnitReport> reports);

@@ -71,6 +71,33 @@ TEST(Directory, TheFirstQueryClaimsAndTheNextTwoFollow) {
     EXPECT_EQ(pool.directory.counts()[static_cast<size_t>(Outcome::sticky_fresh)], 2u);
 }
 
+TEST(Directory, ATransactionThatCommitsLeavesItsWriterUpToDateAndOthersStale) {
+    Pool pool(3);
+    const Uuid home = pool.read({table(1)});
+    const UnitReport other{{kLake, 1, 0}, 100 * kMiB, 1};
+    const Uuid second = pool.views[pool.views[0].id == home ? 1 : 0].id;
+    pool.directory.report(second, 1, {&other, 1});
+    const UnitId unit{kLake, 1, 0};
+    pool.directory.committed(home, 1, {&unit, 1}, 5);
+    const Unit *known = pool.directory.find(unit);
+    EXPECT_EQ(known->epoch, 5u);
+    EXPECT_TRUE(known->is_fresh(*known->home(home)));
+    EXPECT_FALSE(known->is_fresh(*known->home(second)));
+    // Of an earlier run of the node nothing is known.
+    pool.directory.committed(home, 2, {&unit, 1}, 6);
+    EXPECT_FALSE(known->is_fresh(*known->home(home)));
+}
+
+TEST(Directory, AWriterIsUpToDateThoughAnotherStatementSawItsCommitFirst) {
+    Pool pool(3);
+    const Uuid home = pool.read({table(1)});
+    Decision write = pool.decide({written(1)});
+    pool.directory.changed(kLake, 1, 5);
+    pool.end(write, true, UINT64_MAX, 5);
+    const Unit *known = pool.directory.find({kLake, 1, 0});
+    EXPECT_TRUE(known->is_fresh(*known->home(home)));
+}
+
 TEST(Directory, GatewaysThatNeverTalkAgreeOnFirstClaims) {
     Pool a(8), b(8);
     std::ranges::reverse(b.views);

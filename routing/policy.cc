@@ -73,14 +73,16 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Policy> make_policy(std::string_view name) {
+std::unique_ptr<Policy> make_policy(std::string_view name, bool remote) {
+    // Large tables too go by their homes, not by the owners of their segments, as long as a statement runs whole on one
+    // node: it would fetch what others own.
+    if (name == "auto") name = remote ? "affinity" : "least_loaded";
     if (name == "affinity" || name == "segments") {
         placement::DirectoryOptions options;
         options.mode = *placement::parse_mode(name);
         return std::make_unique<PlacementPolicy>(std::move(options));
     }
-    // auto will go by what is warm once nodes report it.
-    if (name == "auto" || name == "least_loaded") return std::make_unique<LeastLoaded>(std::string(name));
+    if (name == "least_loaded") return std::make_unique<LeastLoaded>(std::string(name));
     if (name == "round_robin") return std::make_unique<RoundRobin>();
     return nullptr;
 }

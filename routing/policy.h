@@ -65,8 +65,9 @@ public:
     virtual std::string_view name() const = 0;
 };
 
-// "auto", "affinity", "segments": by what is warm where. "least_loaded": smallest load, ties to the least recently
-// used. "round_robin". Unknown: null.
-std::unique_ptr<Policy> make_policy(std::string_view name);
+// "affinity", "segments": by what is warm where. "least_loaded": smallest load, ties to the least recently used.
+// "round_robin". "auto": affinity where a lake's data is remote, so that warmth is worth something, else least loaded.
+// Unknown: null.
+std::unique_ptr<Policy> make_policy(std::string_view name, bool remote = false);
 
 }  // namespace roost::routing

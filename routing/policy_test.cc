@@ -58,6 +58,9 @@ TEST(RoundRobin, GoesThroughAllNodes) {
 TEST(Policies, EmptyPoolAndUnknownName) {
     EXPECT_EQ(make_policy("auto")->decide({}, {}).reason, "no_members");
     EXPECT_EQ(make_policy("nonsense"), nullptr);
+    EXPECT_EQ(make_policy("auto")->name(), "least_loaded")
+        << "warmth is worth nothing where the data is on this machine";
+    EXPECT_EQ(make_policy("auto", true)->name(), "affinity");
 }
 
 }  // namespace

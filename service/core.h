@@ -22,6 +22,7 @@
 #include "obs/metrics.h"
 #include "routing/policy.h"
 #include "routing/table_uses.h"
+#include "routing/warm_units.h"
 #include "service/access.h"
 #include "service/audit.h"
 #include "service/commit_outcomes.h"
@@ -70,6 +71,7 @@ struct Core {
           leases(std::make_shared<WriteLeases>(lp.get_executor(), c)),
           outcomes(lp.get_executor(), std::move(find)),
           mirrors(mt, l),
+          warm(policy->directory()),
           audit(c),
           ended(lp.get_executor()) {}
 
@@ -89,10 +91,12 @@ struct Core {
     std::deque<UnsettledCommit> unsettled;  // nobody knows yet; GatewayService asks again when their nodes are back
     ShapeMemory shapes;
     routing::TableEpochs epochs;
+    routing::WarmUnits warm;
     Access access;
     Audit audit;
     std::set<RunStream *> running;
-    net::Event ended;  // a statement ended (for draining)
+    std::map<std::string, bool> looking;  // look_again() is under way; true: and once more after that
+    net::Event ended;                     // a statement ended (for draining)
     bool draining = false;
     // Last: they end before what their work uses.
     net::asio::thread_pool blocking_pool{1};
@@ -101,6 +105,17 @@ struct Core {
     routing::ClusterSnapshot snapshot() const;
     // The statement has been sent to a member.
     void note_dispatched(routing::Decision &decision, const Uuid &node);
+    // Its decision's end: what its node has of the tables now, unless it failed.
+    void note_ended(routing::Decision &decision, const Uuid &node, const Completion &completion, bool ok);
+    // CATALOG.SCHEMA.TABLE whose files are in this folder; empty: not known.
+    std::string table_in(const std::string &folder) const;
+    // Somebody has just changed the lake: the mirror, which routing goes by, is brought forward now and not at its next
+    // turn.
+    void look_again(const std::string &catalog);
+    // A node's heartbeat, for what is warm there.
+    void note_heartbeat(const cluster::Member &member);
+    // A node that has come in the place of another one, with a cache of its own: that one does not come back.
+    void note_join(const cluster::Member &member, std::map<Uuid, meta::Member> &known);
     // What a statement reads and writes, for a policy that goes by it; of the mirrors as they are.
     routing::FoundTables tables_of(const sql::Statement &statement, const StatementSettings &settings);
     // Of the oldest nobody will hear any more when there are too many.

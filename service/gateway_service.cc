@@ -59,6 +59,7 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     for (const meta::Member &member : members) known_members_[member.id] = member;
     ROOST_RETURN_IF_ERROR(recover());
     core_->hub.on_join = [this](const cluster::Member &member) {
+        core_->note_join(member, known_members_);
         remember_member(member);
         core_->outcomes.note_join(member.hello.node);
         if (!core_->unsettled.empty()) asio::co_spawn(core_->loop, settle_commits(), asio::detached);
@@ -78,6 +79,7 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
                              .used_bytes = static_cast<double>(beat.used_bytes),
                              .resident_bytes = static_cast<double>(beat.resident_bytes),
                              .up = 1});
+        core_->note_heartbeat(member);
         known_members_[member.hello.node].last_seen_us = core_->clock.wall_us();
     };
     asio::co_spawn(core_->loop, tick(), asio::detached);
@@ -377,6 +379,7 @@ void GatewayService::forget_transaction(Session &session) {
     session.pinned_node.reset();
     session.wrote = false;
     session.write_catalog.clear();
+    session.written_units.clear();
     session.transaction_catalogs.clear();
     session.leases.clear();
     session.changes.clear();
@@ -690,6 +693,8 @@ std::vector<NodeInfo> GatewayService::nodes() const {
             info.running = m.in_flight;
             info.waiting = m.heartbeat.waiting;
             info.load = static_cast<double>(m.in_flight) / m.hello.cpus;
+            const auto warm = core_->warm.nodes().find(id);
+            if (m.hello.reports_bytes && warm != core_->warm.nodes().end()) info.cache = warm->second.gauges;
         }
         nodes.push_back(std::move(info));
     }

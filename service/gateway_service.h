@@ -57,6 +57,9 @@ public:
                                                      std::string schema) override;
     net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
                                                       std::string_view sql) override;
+    net::Task<Result<std::vector<TablePlacement>>> placement(Principal who, std::string workspace,
+                                                             std::string table) override;
+    net::Task<Result<std::vector<CacheDone>>> cache_work(Principal who, CacheRequest request) override;
     net::Task<Result<meta::AuditPage>> audit(const Principal &who, meta::AuditFilter filter) override;
     bool ready() const override;
     std::string metrics_text() override;
@@ -121,6 +124,17 @@ private:
         CatalogRights rights;
     };
     net::Task<Result<Browsed>> browse(const Principal &who, std::string workspace, std::string catalog);
+    struct SeenTable {
+        std::string catalog;
+        std::shared_ptr<const LakeState> state;
+        std::shared_ptr<const TableState> table;
+    };
+    net::Task<Result<std::vector<SeenTable>>> seen_tables(Principal who, std::string workspace, std::string table);
+    TablePlacement placement_of(const SeenTable &seen, const placement::Rendezvous &ring) const;
+    placement::Rendezvous routable_ring() const;
+    std::string node_name(const Uuid &node) const;
+    std::vector<Uuid> nodes_for(const SeenTable &seen, const CacheRequest &request) const;
+    net::Task<Result<uint64_t>> work_at(Uuid node, CacheWork work);
     Status check_node(const std::optional<Uuid> &node) const;
     // Makes the entry and writes its beginning to the history.
     EntryPtr make_entry(const std::shared_ptr<Session> &session, const std::string &sql, std::string kind, bool writes);

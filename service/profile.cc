@@ -105,6 +105,35 @@ void put(std::string &out, std::string_view name, int64_t value) {
     out += std::to_string(value);
 }
 
+std::string bytes_json(const ReadBytes &bytes) {
+    std::string out = "\"store_bytes\":" + std::to_string(bytes.store_bytes);
+    put(out, "peer_bytes", static_cast<int64_t>(bytes.peer_bytes));
+    put(out, "cache_bytes", static_cast<int64_t>(bytes.cache_bytes));
+    put(out, "requests", static_cast<int64_t>(bytes.requests));
+    return out;
+}
+
+// What was read through the segment cache: in all, by table, by segment.
+std::string reads_json(const ProfileFacts &facts) {
+    std::string out = "{" + bytes_json(facts.completion->read_bytes()) + ",\"units\":[";
+    bool first = true;
+    for (const UnitRead &read : facts.completion->reads) {
+        const std::string table = facts.table_in ? facts.table_in(read.folder) : std::string();
+        out += std::string(first ? "" : ",") + "{\"table\":" + (table.empty() ? "null" : json_quote(table));
+        out += "," + bytes_json(read.bytes);
+        put(out, "files", static_cast<int64_t>(read.files));
+        put(out, "warm_bytes", static_cast<int64_t>(read.warm_bytes));
+        out += std::string(",\"written\":") + (read.written ? "true" : "false") + ",\"segments\":[";
+        for (size_t i = 0; i < read.segments.size(); ++i) {
+            out += std::string(i > 0 ? "," : "") + "{\"file\":" + json_quote(read.segments[i].file) + ",";
+            out += bytes_json(read.segments[i].bytes) + "}";
+        }
+        out += "]}";
+        first = false;
+    }
+    return out + "]}";
+}
+
 }  // namespace
 
 std::string profile_json(const ProfileFacts &facts) {
@@ -148,6 +177,7 @@ std::string profile_json(const ProfileFacts &facts) {
         put(out, "result_bytes", static_cast<int64_t>(facts.completion->result_bytes));
         out += std::string(",\"lane\":\"") + (facts.completion->ran_large ? "slot" : "small") + "\"";
         out += std::string(",\"catalog\":\"") + (facts.completion->frozen ? "frozen" : "live") + "\"";
+        if (!facts.completion->reads.empty()) out += ",\"reads\":" + reads_json(facts);
         if (!facts.completion->profile_json.empty()) out += ",\"operators\":" + facts.completion->profile_json;
     }
     out += '}';

@@ -1,6 +1,7 @@
 // What a statement's story looks like to people and programs: command tags and the profile. Pure.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct ProfileFacts {
     uint32_t retries = 0, conflicts = 0, refused_by = 0;
     bool shape_was_large = false;
     const Completion *completion = nullptr;
+    // The name of the table whose files are in a folder; empty: not known. May be unset.
+    std::function<std::string(const std::string &)> table_in;
 };
 
 // JSON object: stages with times, the node and why, memory, DuckDB's operator tree.

@@ -25,6 +25,8 @@ bool has_row_count(sql::Kind kind) {
 
 // The first wait after a conflict; it doubles.
 constexpr int64_t kConflictWaitMs = 20;
+// Tables of one transaction; of more the writer turns stale.
+constexpr size_t kWrittenUnitsMax = 256;
 // A cancelled commit is waited for so much longer than another statement.
 constexpr int64_t kCommitPatience = 6;
 
@@ -517,12 +519,34 @@ void RunStream::settle(Status status) {
     if (cancel_guard_) cancel_guard_->cancel();
     completion_.status = status;
     timings_.total_us = core_.clock.monotonic_us() - since_us_;
-    core_.policy->ended(decision_, {status.ok() || took_effect_, {}, 0});
+    settle_placement(status.ok() || took_effect_);
     settle_session(status);
     settle_record(status);
     core_.running.erase(this);
     core_.metrics.statements_in_flight(static_cast<double>(core_.running.size()));
     if (core_.draining) core_.ended.notify();
+}
+
+// What a transaction writes is up to date at its node once it has committed.
+void RunStream::settle_placement(bool ok) {
+    if (ok && spec_.transaction == TransactionAction::in_session && spec_.writes) {
+        for (const placement::Claim::Part &part : decision_.claim.parts) {
+            if (part.written && session_->written_units.size() < kWrittenUnitsMax) {
+                session_->written_units.push_back(part.unit);
+            }
+        }
+    }
+    placement::Directory *directory = core_.policy->directory();
+    const auto member = core_.hub.members().find(record_.node);
+    if (spec_.transaction == TransactionAction::commit && ok && directory && completion_.committed_snapshot > 0 &&
+        member != core_.hub.members().end()) {
+        directory->committed(record_.node, member->second.hello.incarnation, session_->written_units,
+                             completion_.committed_snapshot);
+    }
+    core_.note_ended(decision_, record_.node, completion_, ok);
+    if (ok && (spec_.transaction == TransactionAction::commit ? session_->wrote : spec_.writes && is_autocommit())) {
+        core_.look_again(written_catalog(spec_));
+    }
 }
 
 void RunStream::settle_session(const Status &status) {
@@ -576,10 +600,12 @@ void RunStream::settle_record(const Status &status) {
         }
         record_.result_bytes = completion_.result_bytes;
     }
-    ProfileFacts facts{
-        spec_.id,  record_.kind,         timings_,    record_.node.is_nil() ? "" : record_.node.to_string(),
-        "",        &decision_,           retries_,    conflicts_,
-        refusals_, spec_.shape_is_large, &completion_};
+    ProfileFacts facts{spec_.id,     record_.kind,
+                       timings_,     record_.node.is_nil() ? "" : record_.node.to_string(),
+                       "",           &decision_,
+                       retries_,     conflicts_,
+                       refusals_,    spec_.shape_is_large,
+                       &completion_, [this](const std::string &folder) { return core_.table_in(folder); }};
     record_.profile = profile_json(facts);
     if (options_.in_history) core_.meta.record_statement(record_, std::move(options_.end_durable));
     core_.metrics.statement_done(session_->front, record_.kind, metric_status(status));
@@ -597,6 +623,7 @@ void RunStream::settle_record(const Status &status) {
     core_.metrics.stage("admission", seconds(t.admission_us));
     core_.metrics.stage("execute", seconds(t.execute_us));
     if (t.commit_us > 0) core_.metrics.stage("commit", seconds(t.commit_us));
+    const ReadBytes read = completion_.read_bytes();
     core_.log.info("statement", {{"statement_id", spec_.id},
                                  {"node_id", record_.node},
                                  {"front", session_->front},
@@ -608,6 +635,9 @@ void RunStream::settle_record(const Status &status) {
                                  {"rows", completion_.rows},
                                  {"retries", retries_},
                                  {"conflicts", conflicts_},
+                                 {"store_bytes", read.store_bytes},
+                                 {"peer_bytes", read.peer_bytes},
+                                 {"cache_bytes", read.cache_bytes},
                                  {"total_us", timings_.total_us}});
 }
 

@@ -80,6 +80,7 @@ private:
     void note_progress();
     void note_running();
     void settle(Status status);
+    void settle_placement(bool ok);
     void settle_session(const Status &status);
     void settle_record(const Status &status);
     bool is_autocommit() const { return spec_.transaction == TransactionAction::autocommit; }

@@ -69,6 +69,8 @@ struct NodeInfo {
     double load = 0;
     int64_t last_seen_us = 0, first_seen_us = 0;
     uint64_t incarnation = 0;
+    // Of its segment cache, since its start; unset: it has none, or has not said so yet.
+    std::optional<obs::CacheGauges> cache;
 };
 
 struct SchemaInfo {
@@ -82,6 +84,36 @@ struct TableInfo {
     bool is_view = false;
     uint64_t rows = 0, segments = 0, bytes = 0;  // live rows; data files and their size
     size_t columns = 0;
+};
+
+// Where a table is warm, as its nodes say, and what placement makes of that.
+struct PlacementHome {
+    Uuid node;
+    std::string name;
+    bool online = false;
+    uint64_t warm_bytes = 0, files = 0;  // of live files and of those that were live
+    uint64_t epoch = 0;                  // newest snapshot it was read or written at there; 0: not known
+    std::string state;                   // "fresh" | "stale" | "coming"; empty: no home of placement
+    uint32_t reading = 0;                // statements under way there that name the table
+};
+struct TablePlacement {
+    std::string catalog, schema, name;
+    uint64_t bytes = 0, segments = 0;
+    uint64_t epoch = 0;                // snapshot that changed it last, as far as placement knows
+    std::string owner;                 // the node that gets it first while it is warm nowhere
+    std::vector<PlacementHome> homes;  // warmest first
+};
+
+// Work on the nodes' caches by hand.
+struct CacheRequest {
+    std::string workspace, table;  // table: T, SCHEMA.T or CATALOG.SCHEMA.T
+    std::string node;              // its id or name; empty: where the table is warm, else its owner; evict, unpin: all
+    CacheWork::Action action = CacheWork::Action::warm;
+};
+struct CacheDone {
+    Uuid node;
+    std::string name;
+    uint64_t bytes = 0;  // warm of the table now; evict: that went
 };
 
 struct RouteExplanation {
@@ -171,6 +203,14 @@ public:
                                                              std::string catalog, std::string schema) = 0;
     virtual net::Task<Result<RouteExplanation>> explain_route(const Principal &who, std::string_view workspace,
                                                               std::string_view sql) = 0;
+    // Tables that the caller sees and where they are warm; all, or one. Errors: not_found (42P01).
+    virtual net::Task<Result<std::vector<TablePlacement>>> placement(Principal, std::string, std::string) {
+        co_return Status(Code::unimplemented, "nothing is placed here");
+    }
+    // Admins only (42501). Ends when all nodes have done it.
+    virtual net::Task<Result<std::vector<CacheDone>>> cache_work(Principal, CacheRequest) {
+        co_return Status(Code::unimplemented, "there are no caches here");
+    }
     // Refusals and failed logins, newest first. Admins only (42501).
     virtual net::Task<Result<meta::AuditPage>> audit(const Principal &who, meta::AuditFilter filter) = 0;
     virtual bool ready() const = 0;  // at least one node answers

@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "engine/statement.h"
+#include "placement/unit.h"
 
 namespace roost::service {
 
@@ -57,6 +58,7 @@ struct Session {
     std::vector<std::string> changes;                 // names of the turns that what it changed may need
     std::string write_catalog;                        // that it wrote to
     std::vector<std::string> transaction_catalogs;    // that it was begun with on its node, in order
+    std::vector<placement::UnitId> written_units;     // by its statements so far
     std::map<std::string, uint64_t> begin_commits;    // on each catalog, seen when the transaction first read
     Status transaction_failure;                       // why roost itself ended the transaction; told once
     // Turns that its last transaction would have needed: it lost a race. Taken by the next one before it reads.

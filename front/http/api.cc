@@ -33,6 +33,10 @@ Task<HttpResponse> Api::answer(Route route, Call call) {
             co_return co_await audit(call);
         case Route::explain_route:
             co_return co_await explain_route(call);
+        case Route::placement:
+            co_return co_await placement(call);
+        case Route::cache_work:
+            co_return co_await cache_work(call);
         case Route::statement:
             co_return co_await statement(call);
         case Route::statement_cancel:
@@ -233,6 +237,24 @@ Task<HttpResponse> Api::explain_route(Call &call) {
     const auto explained = co_await service_.explain_route(call.who, call.args[0], *sql);
     if (!explained.ok()) co_return error_response(as_oneshot(explained.status()));
     co_return json_response(200, route_object(*explained));
+}
+
+Task<HttpResponse> Api::placement(Call &call) {
+    const std::string *table = call.target.query.find("table");
+    const auto placed = co_await service_.placement(call.who, call.args[0], table ? *table : std::string());
+    if (!placed.ok()) co_return error_response(placed.status());
+    co_return json_response(200, json_array(*placed, placement_object));
+}
+
+Task<HttpResponse> Api::cache_work(Call &call) {
+    auto body = co_await read_body(call.body, options_.json_body_max_bytes);
+    if (!body.ok()) co_return error_response(body.status());
+    const auto wish =
+        co_await decoded(std::move(*body), [](const std::string &json) { return decode_cache_body(json); });
+    if (!wish.ok()) co_return error_response(wish.status());
+    const auto done = co_await service_.cache_work(call.who, {call.args[0], wish->table, wish->node, wish->action});
+    if (!done.ok()) co_return error_response(done.status());
+    co_return json_response(200, json_array(*done, cache_done_object));
 }
 
 }  // namespace roost::http

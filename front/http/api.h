@@ -67,6 +67,8 @@ private:
     net::Task<Response> history(Call &call);
     net::Task<Response> audit(Call &call);
     net::Task<Response> explain_route(Call &call);
+    net::Task<Response> placement(Call &call);
+    net::Task<Response> cache_work(Call &call);
     net::Task<Response> statement(Call &call);
     net::Task<Response> statement_cancel(Call &call);
     net::Task<Response> statement_rows(Call &call);

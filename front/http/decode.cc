@@ -594,6 +594,22 @@ Result<std::string> decode_sql(std::string_view body) {
     return sql;
 }
 
+Result<CacheBody> decode_cache_body(std::string_view body) {
+    ROOST_ASSIGN_OR_RETURN(const JsonFields fields, parse_fields(body, {"action", "table", "node"}));
+    CacheBody request;
+    std::string action;
+    ROOST_RETURN_IF_ERROR(read_string(fields, "action", true, action));
+    ROOST_RETURN_IF_ERROR(read_string(fields, "table", true, request.table));
+    ROOST_RETURN_IF_ERROR(read_string(fields, "node", false, request.node));
+    constexpr std::string_view kActions[] = {"warm", "pin", "unpin", "evict"};
+    const auto found = std::ranges::find(kActions, action);
+    if (found == std::end(kActions)) {
+        return Status(Code::invalid_argument, "action must be warm, pin, unpin or evict");
+    }
+    request.action = static_cast<CacheWork::Action>(found - std::begin(kActions));
+    return request;
+}
+
 Result<HistoryQuery> decode_history(const QueryString &query, const DecodeLimits &limits) {
     HistoryQuery history;
     meta::StatementFilter &filter = history.filter;

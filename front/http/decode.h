@@ -101,6 +101,13 @@ Result<AccessBody> decode_access(std::string_view body);
 // {"sql": …}
 Result<std::string> decode_sql(std::string_view body);
 
+// {"action": "warm"|"pin"|"unpin"|"evict", "table": …, "node": …}
+struct CacheBody {
+    CacheWork::Action action = CacheWork::Action::warm;
+    std::string table, node;  // node: empty where it is not given
+};
+Result<CacheBody> decode_cache_body(std::string_view body);
+
 struct HistoryQuery {
     meta::StatementFilter filter;  // workspace unset
     bool all_workspaces = false;

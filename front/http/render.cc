@@ -243,6 +243,21 @@ std::string agent_object(const service::NodeInfo &node) {
     return object.take();
 }
 
+namespace {
+
+std::string cache_object(const obs::CacheGauges &cache) {
+    constexpr std::string_view kModes[] = {"ok", "full", "bypass"};
+    JsonObject object;
+    object.number("warm_bytes", cache.warm_bytes).number("room_bytes", cache.room_bytes);
+    object.text("disk", kModes[std::min<uint64_t>(cache.disk_mode, 2)]);
+    object.number("store_bytes", cache.store_bytes).number("peer_bytes", cache.peer_bytes);
+    object.number("cache_bytes", cache.cache_bytes).number("requests", cache.fetches);
+    object.number("evicted_blocks", cache.evicted).number("refused_blocks", cache.refused);
+    return object.number("corrupt_blocks", cache.corrupt).take();
+}
+
+}  // namespace
+
 std::string node_object(const service::NodeInfo &node) {
     JsonObject object;
     object.raw("id", id_or_null(node.id)).text("name", node.name).text("pool", node.pool);
@@ -252,6 +267,7 @@ std::string node_object(const service::NodeInfo &node) {
     object.number("used_bytes", node.used_bytes).number("resident_bytes", node.resident_bytes);
     object.number("running", node.running).number("waiting", node.waiting).real("load", node.load);
     object.number("incarnation", node.incarnation);
+    object.raw_or_null("cache", node.cache ? cache_object(*node.cache) : std::string());
     object.raw("last_seen_at", json_time(node.last_seen_us)).raw("first_seen_at", json_time(node.first_seen_us));
     return object.take();
 }
@@ -265,6 +281,27 @@ std::string route_object(const service::RouteExplanation &route) {
                    item.text("node", candidate.node).real("load", candidate.load);
                    return item.text_or_null("note", candidate.note).take();
                }));
+    return object.take();
+}
+
+std::string placement_object(const service::TablePlacement &table) {
+    JsonObject object;
+    object.text("catalog", table.catalog).text("schema", table.schema).text("table", table.name);
+    object.number("bytes", table.bytes).number("segments", table.segments).number("epoch", table.epoch);
+    object.text_or_null("owner", table.owner);
+    object.raw("homes", json_array(table.homes, [](const service::PlacementHome &home) {
+                   JsonObject item;
+                   item.raw("node_id", id_or_null(home.node)).text("node", home.name).flag("online", home.online);
+                   item.number("warm_bytes", home.warm_bytes).number("files", home.files);
+                   item.number("epoch", home.epoch).text_or_null("state", home.state);
+                   return item.number("reading", home.reading).take();
+               }));
+    return object.take();
+}
+
+std::string cache_done_object(const service::CacheDone &done) {
+    JsonObject object;
+    object.raw("node_id", id_or_null(done.node)).text("node", done.name).number("bytes", done.bytes);
     return object.take();
 }
 

@@ -53,6 +53,9 @@ std::string agent_object(const service::NodeInfo &node);
 std::string node_object(const service::NodeInfo &node);
 std::string route_object(const service::RouteExplanation &route);
 
+std::string placement_object(const service::TablePlacement &table);
+std::string cache_done_object(const service::CacheDone &done);
+
 std::string audit_object(const meta::AuditRecord &record);
 
 }  // namespace roost::http

@@ -27,6 +27,8 @@ constexpr std::array kRoutes = {
     Entry{"POST", "api/workspaces/{}/queries", Route::submit},
     Entry{"GET", "api/workspaces/{}/queries", Route::history},
     Entry{"POST", "api/workspaces/{}/explain-route", Route::explain_route},
+    Entry{"GET", "api/workspaces/{}/placement", Route::placement},
+    Entry{"POST", "api/workspaces/{}/cache", Route::cache_work},
     Entry{"GET", "api/workspaces", Route::workspaces},
     Entry{"GET", "api/workspaces/{}", Route::workspace},
     Entry{"GET", "api/workspaces/{}/health", Route::workspace_health},

@@ -30,6 +30,8 @@ enum class Route : uint8_t {
     history,
     audit,
     explain_route,
+    placement,
+    cache_work,
     statement,
     statement_cancel,
     statement_rows,
