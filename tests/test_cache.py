@@ -55,7 +55,7 @@ def lake(tmp_path):
         lake.s3 = stack.enter_context(S3(tmp_path / "s3"))
         lake.store = stack.enter_context(FaultProxy(("127.0.0.1", lake.s3.port)))
         flags = lake.s3.flags(port=lake.store.port) + ["--cache-max-bytes", "256MiB"]
-        lake.pool = stack.enter_context(Pool(tmp_path / "pool", nodes=1, flags=flags, env=lake.s3.env()))
+        lake.pool = stack.enter_context(Pool(tmp_path / "pool", nodes=1, node_memory="1GiB", flags=flags, env=lake.s3.env()))
         lake.pool.sql(f"CREATE TABLE t AS SELECT range AS i, md5(range::VARCHAR) AS s FROM range({ROWS})")
         yield lake
 

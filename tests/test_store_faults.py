@@ -31,7 +31,7 @@ def lake(tmp_path_factory):
         lake.store = stack.enter_context(FaultProxy(("127.0.0.1", lake.s3.port)))
         lake.catalog = stack.enter_context(FaultProxy(("127.0.0.1", lake.postgres.port)))
         flags = lake.postgres.flags(port=lake.catalog.port) + lake.s3.flags(port=lake.store.port)
-        lake.pool = stack.enter_context(Pool(folder / "pool", nodes=1, flags=[*flags, "--s3-timeout-ms", "1s", "--catalog-timeout-ms", "3s"], env=lake.s3.env()))
+        lake.pool = stack.enter_context(Pool(folder / "pool", nodes=1, flags=[*flags, "--s3-timeout-ms", "1s", "--cache-max-bytes", "0", "--catalog-timeout-ms", "3s"], env=lake.s3.env()))
         yield lake
 
 
