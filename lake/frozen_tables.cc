@@ -158,7 +158,7 @@ void FrozenRows::lake() {
 }
 
 void FrozenRows::column(uint64_t table_id, const LakeColumn &column, std::optional<uint64_t> parent) {
-    row(into("ducklake_column"), column.id, column.begin_snapshot, Null(), table_id, column.order, column.name,
+    row(into("ducklake_column"), column.id, state_.snapshot().id, Null(), table_id, column.order, column.name,
         column.type, column.initial_default, column.default_value, column.nulls_allowed, parent,
         column.default_value_type, column.default_value_dialect);
     for (const LakeColumn &child : column.children) this->column(table_id, child, column.id);
@@ -176,7 +176,9 @@ void FrozenRows::definition(const TableState &table, bool with_columns) {
         }
     }
     if (!with_columns) return;
-    row(into("ducklake_table"), definition.id, Value::UUID(definition.uuid), definition.begin_snapshot, Null(),
+    // Whole or not at all: a column of today alone, at a snapshot where its parent was another row, fails the whole load
+    // of that snapshot, which reading another table's rows in the catalog may need.
+    row(into("ducklake_table"), definition.id, Value::UUID(definition.uuid), since, Null(),
         definition.schema_id, definition.name, definition.path, definition.path_is_relative);
     for (const LakeColumn &each : definition.columns) column(definition.id, each, std::nullopt);
 }

@@ -13,6 +13,7 @@ namespace {
 
 using testing::LakeClient;
 using testing::TestLake;
+using testing::TextRows;
 
 CallLimits soon() { return CallLimits::in(std::chrono::seconds(60)); }
 
@@ -232,6 +233,53 @@ TEST(EncryptedLake, ItsKeysAreInFrozenCatalogsAndNeverInText) {
     ASSERT_TRUE((*writer)->write(*state, std::nullopt, path, soon()).ok());
     client.must("ATTACH 'ducklake:" + path + "' AS frozen (READ_ONLY)");
     EXPECT_EQ(client.value("SELECT sum(i) FROM frozen.t"), client.value("SELECT sum(i) FROM lake.t"));
+}
+
+// DuckLake reads rows in the catalog in the shape of their time, for which it loads the whole lake of that snapshot.
+// Other tables must be whole in it or absent: here their columns have changed since.
+TEST(FrozenCatalog, OfRowsInAnOldShapeBesideTablesThatHaveChanged) {
+    TestLake lake;
+    const auto client = lake.client();
+    lake.attach_again(*client, ", DATA_INLINING_ROW_LIMIT 0");
+    const std::vector<std::string> shapes = {"l INTEGER[]", "s STRUCT(a INTEGER, b VARCHAR[])",
+                                             "m MAP(INTEGER, VARCHAR)", "i INTEGER"};
+    for (const std::string &columns : shapes) {
+        for (const char *change : {"REN", "ALT", "DRO"}) {
+            const std::string name = quote_identifier(columns + change);
+            client->must("CREATE TABLE " + name + " (" + columns + ", other INTEGER)");
+            client->must("INSERT INTO " + name + " (other) SELECT range FROM range(20)");
+        }
+    }
+    lake.attach_again(*client, ", DATA_INLINING_ROW_LIMIT 10");
+    client->must("CREATE TABLE old (i INTEGER)");
+    client->must("INSERT INTO old VALUES (1), (2)");
+    for (const auto &row :
+         client->rows("SELECT table_name FROM duckdb_tables() WHERE database_name = 'lake' AND table_name <> 'old'")) {
+        const std::string column = row[0].substr(0, 1), name = quote_identifier(row[0]);
+        const std::string change = row[0].substr(row[0].size() - 3);
+        if (change == "REN") client->must("ALTER TABLE " + name + " RENAME " + column + " TO x");
+        if (change == "ALT") client->must("ALTER TABLE " + name + " ALTER " + column + " SET DEFAULT NULL");
+        if (change == "DRO") client->must("ALTER TABLE " + name + " DROP " + column);
+        if (change == "REN") client->must("ALTER TABLE " + name + " RENAME other TO another");
+    }
+    client->must("ALTER TABLE old ADD COLUMN j INTEGER DEFAULT 7");
+    client->must("CREATE TABLE young (i INTEGER[])");
+    LakeMirror mirror(lake.address());
+    const auto state = *mirror.refresh(soon());
+    ASSERT_EQ(state->tables().size(), 14u);
+    auto writer = FrozenCatalogWriter::open(
+        {.address = lake.address(), .extension_dir = std::string(deps::kBuildTreeExtensionDir)});
+    ASSERT_TRUE(writer.ok());
+    const std::string path = lake.dir() + "/frozen.ducklake";
+    const auto written = (*writer)->write(*state, std::nullopt, path, soon());
+    ASSERT_TRUE(written.ok()) << written.status().to_string();
+    EXPECT_EQ(written->inlined_rows, 2u);
+    client->must("ATTACH 'ducklake:" + path + "' AS frozen (READ_ONLY)");
+    EXPECT_EQ(client->rows("SELECT * FROM frozen.old ORDER BY i"), (TextRows{{"1", "7"}, {"2", "7"}}));
+    for (const auto &table : state->tables()) {
+        const std::string name = quote_identifier(table->definition->name);
+        EXPECT_EQ(client->rows("FROM frozen." + name), client->rows("FROM lake." + name)) << name;
+    }
 }
 
 TEST(FrozenCatalog, OfALakeThatWasFlushedMeanwhileIsRefusedAndLeavesNothing) {
