@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
+#include <map>
 
 #include "lake/frozen_catalog.h"
 #include "lake/mirror.h"
@@ -34,6 +36,21 @@ TextRows sorted(TextRows rows) {
     return rows;
 }
 
+// Where the time of a run went, by what was done: seconds of wall-clock, for people.
+std::map<std::string, double> spent_s;
+
+class Spent {
+public:
+    explicit Spent(const char *on) : on_(on), began_(std::chrono::steady_clock::now()) {}
+    ~Spent() { spent_s[on_] += std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+    Spent(const Spent &) = delete;
+    Spent &operator=(const Spent &) = delete;
+
+private:
+    const char *on_;
+    std::chrono::steady_clock::time_point began_;
+};
+
 // First place where two texts of many lines differ.
 std::string difference(const std::string &a, const std::string &b) {
     size_t at = 0;
@@ -44,6 +61,18 @@ std::string difference(const std::string &a, const std::string &b) {
     };
     return "brought forward: " + cut(a) + "\nloaded:          " + cut(b);
 }
+
+// One read transaction for several questions: DuckLake looks up its snapshot, and connects to its catalog, once.
+class AtOnce {
+public:
+    explicit AtOnce(LakeClient &client) : client_(client) { client_.must("BEGIN"); }
+    ~AtOnce() { client_.run("ROLLBACK"); }  // there is nothing to commit
+    AtOnce(const AtOnce &) = delete;
+    AtOnce &operator=(const AtOnce &) = delete;
+
+private:
+    LakeClient &client_;
+};
 
 class Judgement {
 public:
@@ -204,10 +233,17 @@ public:
         auto state = mirror_.refresh(soon());
         ASSERT_TRUE(state.ok()) << state.status().to_string();
         for (uint64_t i = 0; i < steps && !::testing::Test::HasFailure(); i++) {
-            const std::string said = life_.step(**state);
+            if (i > 0 && i % 100 == 0) progress(i, **state);
+            const std::string said = [&] {
+                const Spent spent("the life");
+                return life_.step(**state);
+            }();
             SCOPED_TRACE("step " + std::to_string(i) + ": " + said.substr(0, 1500));
             const StatePtr before = *state;
-            state = mirror_.refresh(soon());
+            state = [&] {
+                const Spent spent("the mirror");
+                return mirror_.refresh(soon());
+            }();
             ASSERT_TRUE(state.ok()) << state.status().to_string();
             check(*before, **state, said);
         }
@@ -217,7 +253,8 @@ public:
         std::cout << life_.statements() << " statements, " << life_.failed() << " refused; " << counts.checks
                   << " checks, " << counts.advances << " brought forward, " << counts.loads << " loaded, "
                   << counts.past_loads << " of the past, " << Judgement::compared_pruning << " prunings compared, "
-                  << frozen_count_ << " frozen catalogs\n";
+                  << frozen_count_ << " frozen catalogs; " << stale_judge_
+                  << " answers of the past that DuckLake itself gave differently when attached again\n";
         if (getenv("ROOST_MIRROR_ERRORS") == nullptr) return;
         for (const auto &[error, count] : life_.errors()) std::cout << count << "  " << error << "\n";
     }
@@ -227,14 +264,35 @@ public:
 private:
     using StatePtr = std::shared_ptr<const LakeState>;
 
+    // How fast it goes, and how large the lake is: a run that slows down shows why.
+    void progress(uint64_t steps, const LakeState &state) {
+        size_t segments = 0;
+        for (const auto &table : state.tables()) segments += table->data->segments.size();
+        std::cout << steps << " steps; " << state.tables().size() << " tables, " << segments << " segments, snapshot "
+                  << state.snapshot().id << ", " << describe(state).size();
+        for (const auto &[on, seconds] : spent_s) std::cout << "; " << on << " " << static_cast<int>(seconds) << " s";
+        std::cout << std::endl;
+    }
     void check(const LakeState &before, const LakeState &state, const std::string &said) {
+        check_loaded(state);
+        LakeClient &client = *judge_;
+        check_answers(before, state, client, said);
+        if (!state.tables().empty()) check_pruning(state, client);
+        if (life_.below(4) == 0) check_past(client);
+        if (life_.below(6) == 0) check_frozen(state, client);
+    }
+    void check_loaded(const LakeState &state) {
+        const Spent spent("loading anew");
         LakeMirror fresh(lake_.address());
         const auto loaded = fresh.refresh(soon());
         ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
         const std::string mine = describe(state), theirs = describe(**loaded);
         ASSERT_EQ(mine == theirs, true) << difference(mine, theirs);
-        LakeClient &client = *judge_;
+    }
+    void check_answers(const LakeState &before, const LakeState &state, LakeClient &client, const std::string &said) {
+        const Spent spent("DuckLake's answers");
         if (said.find("flush") != std::string::npos) lake_.attach_again(client);
+        const AtOnce once(client);
         Judgement judgement(state, client);
         judgement.snapshot();
         judgement.table_info();
@@ -244,28 +302,40 @@ private:
             judgement.files(*table);
             judgement.rows(*table);
         }
-        if (!state.tables().empty()) check_pruning(judgement, *state.tables()[life_.below(state.tables().size())]);
-        if (life_.below(4) == 0) check_past(client);
-        if (life_.below(6) == 0) check_frozen(state, client);
-    }
-    // The same rows, but nothing about them can be answered from statistics.
-    static std::string scanned(const std::string &table) {
-        return "(SELECT * FROM " + table + " WHERE random() <= 1) scanned";
     }
     static std::string sum(const std::string &table) {
         return "SELECT count(*), sum(hash(COLUMNS(*))::HUGEINT) FROM " + table;
     }
+    static std::string bounds(const std::string &table) {
+        return "SELECT min(COLUMNS(*)), max(COLUMNS(*)) FROM " + table;
+    }
+    // What DuckLake says of the rows of `table`: sum() and bounds() in one scan, so that no statistics answer it.
+    std::pair<TextRows, TextRows> truth(const std::string &table, LakeClient &client) {
+        TextRows both = client.rows(
+            "SELECT count(*), sum(hash(COLUMNS(*))::HUGEINT), min(COLUMNS(*)), max(COLUMNS(*)) FROM " + table);
+        if (both.size() != 1) return {};
+        const auto middle = both[0].begin() + static_cast<long>((both[0].size() - 1) / 3 + 1);
+        return {{{both[0].begin(), middle}}, {{middle, both[0].end()}}};
+    }
     void check_frozen(const LakeState &state, LakeClient &client) {
+        const Spent spent("frozen catalogs");
         const std::string path = lake_.dir() + "/frozen.ducklake";
         const auto written = frozen_->write(state, std::nullopt, path, soon());
         ASSERT_TRUE(written.ok()) << written.status().to_string();
         EXPECT_EQ(written->tables, state.tables().size());
+        std::vector<std::pair<TextRows, TextRows>> truths;
+        {
+            const AtOnce once(client);
+            for (const auto &table : state.tables()) truths.push_back(truth(Judgement::name(*table), client));
+        }
         client.must("ATTACH 'ducklake:" + path + "' AS frozen (READ_ONLY)");
-        for (const auto &table : state.tables()) {
-            const std::string name = Judgement::name(*table), twin = "frozen" + name.substr(4);
-            EXPECT_EQ(client.rows(sum(twin)), client.rows(sum(name))) << name;
-            const std::string most = "SELECT max(COLUMNS(*)) FROM ";
-            EXPECT_EQ(client.rows(most + twin), client.rows(most + scanned(name))) << name;
+        {
+            const AtOnce once(client);
+            for (size_t i = 0; i < truths.size(); i++) {
+                const std::string name = Judgement::name(*state.tables()[i]), twin = "frozen" + name.substr(4);
+                EXPECT_EQ(client.rows(sum(twin)), truths[i].first) << name;
+                EXPECT_EQ(client.rows(bounds(twin)), truths[i].second) << name;
+            }
         }
         for (const LakeView &view : state.names().views) check_view(quote_identifier(view.name), client);
         const std::string macros =
@@ -303,23 +373,24 @@ private:
             parts += (i == 0 ? "(SELECT * FROM " : " UNION ALL SELECT * FROM ") + half + name.substr(4);
         }
         parts += ") parts";
-        EXPECT_EQ(client.rows(sum(parts)), client.rows(sum(name))) << name;
-        for (const std::string aggregate : {"min", "max"}) {
-            const std::string of = "SELECT " + aggregate + "(COLUMNS(*)) FROM ";
-            EXPECT_EQ(client.rows(of + parts), client.rows(of + scanned(name))) << name;
-        }
+        const auto [sums, ends] = truth(name, client);
+        EXPECT_EQ(client.rows(sum(parts)), sums) << name;
+        EXPECT_EQ(client.rows(bounds(parts)), ends) << name;
         client.must("DETACH half0");
         client.must("DETACH half1");
     }
-    void check_pruning(Judgement &judgement, const TableState &table) {
+    void check_pruning(const LakeState &state, LakeClient &client) {
+        const Spent spent("pruning");
+        const TableState &table = *state.tables()[life_.below(state.tables().size())];
         if (table.data->segments.size() == 0) return;
         const auto columns = RandomLake::columns_of(*table.definition);
         const uint64_t which = life_.below(columns.size());
         const std::string &type = columns[which].type;
         if (type.starts_with("STRUCT") || type == "INTEGER[]" || type == "BLOB") return;
-        judgement.pruning(table, table.definition->columns[which], life_.literal(type), life_.below(6));
+        Judgement(state, client).pruning(table, table.definition->columns[which], life_.literal(type), life_.below(6));
     }
     void check_past(LakeClient &client) {
+        const Spent spent("the past");
         const TextRows snapshots =
             client.rows("SELECT snapshot_id, epoch_us(snapshot_time) FROM ducklake_snapshots('lake')");
         const auto &chosen = snapshots[life_.below(snapshots.size())];
@@ -339,10 +410,17 @@ private:
             **state, std::vector<FrozenTable>{{.table_id = table.id, .data_file_ids = {}}}, path, soon());
         ASSERT_TRUE(written.ok()) << written.status().to_string();
         client.must("ATTACH 'ducklake:" + path + "' AS past (READ_ONLY)");
-        const std::string name = Judgement::name(past);
-        EXPECT_EQ(client.rows(sum("past" + name.substr(4))),
-                  client.rows(sum(name + " AT (VERSION => " + chosen[0] + ")")))
-            << name << " at " << chosen[0];
+        const std::string name = Judgement::name(past), then = sum(name + " AT (VERSION => " + chosen[0] + ")");
+        const TextRows mine = client.rows(sum("past" + name.substr(4)));
+        TextRows theirs = client.rows(then);
+        if (mine != theirs) {
+            // Shapes of the past stay in an instance's memory, and not always rightly: one that reads anew has the
+            // word.
+            lake_.attach_again(client);
+            theirs = client.rows(then);
+            stale_judge_++;
+        }
+        EXPECT_EQ(mine, theirs) << name << " at " << chosen[0];
         client.must("DETACH past");
     }
 
@@ -352,6 +430,7 @@ private:
     std::unique_ptr<LakeClient> judge_;
     std::unique_ptr<FrozenCatalogWriter> frozen_;
     int frozen_count_ = 0;
+    int stale_judge_ = 0;
 };
 
 void run(testing::TestPostgres *server, uint64_t steps) {

@@ -26,7 +26,7 @@ public:
     explicit LakeClient(const std::string &attach) {
         duckdb::DBConfig config;
         config.SetOptionByName("allow_unsigned_extensions", duckdb::Value::BOOLEAN(true));
-        config.options.maximum_threads = 2;
+        config.options.maximum_threads = 1;  // what is read here is small: more threads spin while they wait
         database_ = std::make_unique<duckdb::DuckDB>(nullptr, &config);
         connection_ = std::make_unique<duckdb::Connection>(*database_);
         const std::string folder(deps::kBuildTreeExtensionDir);
@@ -81,8 +81,8 @@ class TestLake {
 public:
     // `server`: keeps the catalog in a database of it; null: in a SQLite file.
     explicit TestLake(TestPostgres *server = nullptr) {
-        char name[] = "/tmp/roost-lake-XXXXXX";
-        dir_ = std::filesystem::canonical(mkdtemp(name)).string();
+        std::string name = (std::filesystem::temp_directory_path() / "roost-lake-XXXXXX").string();
+        dir_ = std::filesystem::canonical(mkdtemp(name.data())).string();
         if (server == nullptr) {
             address_ = {.kind = MetadataAddress::Kind::sqlite, .where = dir_ + "/catalog.sqlite"};
         } else {

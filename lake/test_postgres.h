@@ -58,8 +58,8 @@ public:
 
 private:
     explicit TestPostgres(std::string bin) : bin_(std::move(bin)) {
-        char name[] = "/tmp/roost-pg-XXXXXX";
-        dir_ = mkdtemp(name);
+        std::string name = (std::filesystem::temp_directory_path() / "roost-pg-XXXXXX").string();
+        dir_ = mkdtemp(name.data());
         if (geteuid() == 0) {
             const passwd *user = getpwnam("postgres");
             if (user == nullptr) user = getpwnam("nobody");
