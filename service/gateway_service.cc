@@ -25,6 +25,9 @@ sql::Kind kind_at(const std::vector<sql::Statement> &statements, uint32_t positi
 }
 
 constexpr int64_t kMirrorEveryMs = 10'000;
+// Of a describe that met a node without memory; the pauses double, some 2.5 s together.
+constexpr int kDescribeRetries = 7;
+constexpr int64_t kDescribePauseMs = 10;
 
 }  // namespace
 
@@ -636,7 +639,7 @@ net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session
         features.pinned_node = session->pinned_node;
     }
     Status lost(Code::unavailable, "no node is connected");
-    for (int attempt = 0; attempt < 2; ++attempt) {
+    for (int attempt = 0, full = 0; attempt < 2; ++attempt) {
         // It reads nothing, so it places nothing.
         const routing::Decision decision = core_->policy->explain(core_->snapshot(), features);
         if (decision.candidates.empty()) co_return lost;
@@ -657,8 +660,15 @@ net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session
             if (frame->type != net::FrameType::end) continue;
             auto completion = cluster::decode_completion(frame->payload);
             if (!completion.ok()) co_return completion.status();
-            if (!completion->status.ok()) co_return completion->status;
-            co_return header;
+            if (completion->status.ok()) co_return header;
+            // What runs in the node's small lane has its memory now; this takes hardly any, and soon.
+            const bool out_of_memory = completion->status.sqlstate() == "53200";
+            if (!out_of_memory || ++full > kDescribeRetries) co_return completion->status;
+            lost = completion->status;
+            attempt = -1;
+            asio::steady_timer pause(core_->loop, std::chrono::milliseconds(kDescribePauseMs << full));
+            co_await pause.async_wait(asio::use_awaitable);
+            break;
         }
     }
     co_return lost;

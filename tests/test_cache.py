@@ -122,3 +122,25 @@ def test_writes_deletes_and_compactions_are_seen(lake):
     lake.total("t")
     lake.restart()
     lake.total("t")
+
+
+def test_sixteen_cold_readers_fetch_each_byte_once(lake):
+    size = sum(pathlib.Path(file).stat().st_size for file in lake.s3.dir.rglob("*.parquet"))
+    forget(lake)
+    failures = []
+
+    def read():
+        try:
+            lake.total("t")
+        except BaseException as error:  # noqa: BLE001  told below
+            failures.append(error)
+
+    def all_at_once():
+        threads = [threading.Thread(target=read) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    fetched = lake.fetched(all_at_once)
+    assert not failures, failures[0]
+    assert 0.98 * size < fetched < 1.02 * size

@@ -7,6 +7,7 @@ the same bytes are fetched, by each policy of routing.
 
 import argparse
 import contextlib
+import functools
 import pathlib
 import random
 import re
@@ -149,18 +150,25 @@ class WarmPool:
     def load(self, seed, rounds, readers):
         """Each of `readers` (methods that take a list of tables) reads every table, then `rounds` more by Zipf."""
         weights = [1 / (1 + table) ** 0.8 for table in range(self.tables)]
-        failures = []
 
         def run(reader, number):
             draw = random.Random(seed * 1000 + number)
             tables = list(range(self.tables))
             draw.shuffle(tables)
-            tables += draw.choices(range(self.tables), weights, k=rounds)
+            reader(tables + draw.choices(range(self.tables), weights, k=rounds))
+        self.load_with([functools.partial(run, reader, number) for number, reader in enumerate(readers)])
+
+    @staticmethod
+    def load_with(calls):
+        """All at once; the first failure of any is raised."""
+        failures = []
+
+        def run(call):
             try:
-                reader(tables)
+                call()
             except BaseException as error:  # noqa: BLE001  told by the caller
                 failures.append(error)
-        threads = [threading.Thread(target=run, args=(reader, number)) for number, reader in enumerate(readers)]
+        threads = [threading.Thread(target=run, args=(call,)) for call in calls]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -200,25 +208,79 @@ def ratio(warm, routing, seed, rounds, readers):
             "seconds": round(time.monotonic() - began, 1), "outcomes": warm.outcomes()}
 
 
+def rows_of(routing, found):
+    return (f"{routing:13} store ÷ unique {found['ratio']:.3f}  requests {found['requests']:5}  {found['seconds']} s  "
+            f"{found['outcomes']}")
+
+
+def hot_table(warm, clients, reads):
+    """Many read one table at once: how many nodes have it in the end, and what that took."""
+    warm.restart("auto", cold=True)
+    hot = warm.tables - 1
+    warm.load_with([lambda: warm.read_pg([hot] * reads)] * clients)
+    wait_until(lambda: len(warm.homes(hot)) > 1, 60, "the hot table is warm on more than one node")
+    return len(warm.homes(hot)), warm.outcomes()
+
+
+def killed_node(warm, seed, rounds, readers):
+    """kill -9 of a node while all is warm and read: bytes fetched from then on, of all that there are."""
+    warm.restart("auto", cold=True)
+    warm.load(seed, 0, readers)
+    warm.meter.reset()
+    victim = warm.pool.node_pid(1)
+    killer = threading.Timer(0.5, warm.pool.kill_node, [1])
+    killer.start()
+    warm.load(seed + 1, rounds, readers)
+    killer.join()
+    warm.pool.wait_node_replaced(1, victim)
+    under_load = warm.meter.bytes / warm.unique_bytes()
+    warm.meter.reset()
+    warm.load(seed + 2, 0, readers)
+    return under_load, warm.meter.bytes / warm.unique_bytes()
+
+
+def rolling_restart(warm, seed, readers):
+    """Each node killed in turn and waited for; then everything is read: bytes fetched, of all that there are."""
+    warm.meter.reset()
+    for index in range(warm.nodes):
+        victim = warm.pool.node_pid(index)
+        warm.pool.kill_node(index)
+        warm.pool.wait_node_replaced(index, victim)
+    wait_until(lambda: len(warm.pool.online_nodes()) == warm.nodes, 60, "all nodes are there")
+    warm.load(seed, 0, readers)
+    return warm.meter.bytes / warm.unique_bytes()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=20)
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--rounds", type=int, default=40, help="reads of each reader past the first of each table")
+    parser.add_argument("--readers", type=int, default=1, help="of each kind")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     failed = []
+
+    def judge(what, good):
+        if not good:
+            failed.append(what)
     with tempfile.TemporaryDirectory(prefix="roost-warm-") as folder, \
             WarmPool(folder, options.tables, options.rows) as warm:
         print(f"{options.tables} tables, {warm.unique_bytes() >> 20} MiB, 3 nodes, 30 ms a request")
-        for routing, bound in (("affinity", lambda r: r <= 1.05), ("segments", lambda r: True),
-                               ("least_loaded", lambda r: r > 2), ("round_robin", lambda r: True)):
-            readers = [warm.read_psql, warm.read_jdbc, read_by_http(warm)]
+        readers = [warm.read_psql, warm.read_jdbc, read_by_http(warm)] * options.readers
+        for routing, good in (("affinity", lambda r: r <= 1.05), ("segments", lambda r: True),
+                              ("least_loaded", lambda r: r > 2), ("round_robin", lambda r: True)):
             found = ratio(warm, routing, options.seed, options.rounds, readers)
-            print(f"{routing:13} store ÷ unique {found['ratio']:.3f}  requests {found['requests']:5}  "
-                  f"{found['seconds']} s  {found['outcomes']}", flush=True)
-            if not bound(found["ratio"]):
-                failed.append(routing)
+            print(rows_of(routing, found), flush=True)
+            judge(routing, good(found["ratio"]))
+        nodes, outcomes = hot_table(warm, 32, 10)
+        print(f"a hot table under 32 clients: warm on {nodes} nodes  {outcomes}", flush=True)
+        under_load, after = killed_node(warm, options.seed, options.rounds, readers)
+        print(f"kill -9 of one node under load: {under_load:.3f} of the bytes fetched, {after:.3f} once it is back; no failed read")
+        judge("kill -9", under_load <= 1.05 / 3 and after <= 0.02)
+        again = rolling_restart(warm, options.seed, readers)
+        print(f"each node killed in turn: {again:.3f} of the bytes fetched again")
+        judge("rolling restart", again <= 0.02)
     if failed:
         sys.exit(f"out of bounds: {', '.join(failed)}")
 
