@@ -414,6 +414,11 @@ std::string encode(const StatementSpec &spec) {
     out.put<uint32_t>(static_cast<uint32_t>(spec.settings.search_path.size()));
     for (const std::string &schema : spec.settings.search_path) out.put_string(schema);
     out.put_string(spec.settings.time_zone);
+    out.put<uint32_t>(static_cast<uint32_t>(spec.settings.variables.size()));
+    for (const auto &[name, value] : spec.settings.variables) {
+        out.put_string(name);
+        out.put_string(value);
+    }
     out.put<uint32_t>(static_cast<uint32_t>(spec.catalogs.size()));
     for (const std::string &catalog : spec.catalogs) out.put_string(catalog);
     out.put_string(spec.write_catalog);
@@ -442,11 +447,15 @@ Result<StatementSpec> decode_spec(std::string_view bytes) {
     ok = get_params(in, spec.params) && ok;
     spec.param_oids = get_numbers<uint32_t>(in);
     spec.result_formats = get_numbers<int16_t>(in);
-    spec.format = get_enum(in, ResultFormat::stored, ok);
+    spec.format = get_enum(in, ResultFormat::value, ok);
     spec.settings.catalog = in.get_string();
     spec.settings.search_path.resize(in.get_count(4));
     for (std::string &schema : spec.settings.search_path) schema = in.get_string();
     spec.settings.time_zone = in.get_string();
+    for (uint32_t left = in.get_count(8); left > 0; left--) {
+        std::string name = in.get_string();
+        spec.settings.variables[std::move(name)] = in.get_string();
+    }
     spec.catalogs.resize(in.get_count(4));
     for (std::string &catalog : spec.catalogs) catalog = in.get_string();
     spec.write_catalog = in.get_string();

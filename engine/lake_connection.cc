@@ -3,11 +3,13 @@
 #include "base/wall.h"
 #include "duckdb/catalog/catalog_search_path.hpp"
 #include "duckdb/execution/operator/helper/physical_set.hpp"
+#include "duckdb/main/client_config.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/client_data.hpp"
 #include "duckdb/main/config.hpp"
 #include "duckdb/transaction/meta_transaction.hpp"
 #include "engine/failed_commit.h"
+#include "engine/variables.h"
 
 namespace roost {
 
@@ -29,6 +31,16 @@ void LakeConnection::apply(const StatementSettings &settings) {
         apply_time_zone(settings.time_zone);
         time_zone_ = settings.time_zone;
     }
+    if (variables_ != settings.variables) {
+        apply_variables(settings.variables);
+        variables_ = settings.variables;
+    }
+}
+
+void LakeConnection::apply_variables(const std::map<std::string, std::string> &variables) {
+    auto &held = duckdb::ClientConfig::GetConfig(context());
+    held.user_variables.clear();
+    for (const auto &[name, value] : variables) held.user_variables[name] = read_variable(value);
 }
 
 void LakeConnection::apply_search_path(const StatementSettings &settings) {

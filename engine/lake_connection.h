@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -60,11 +61,13 @@ public:
 private:
     void apply_search_path(const StatementSettings &settings);
     void apply_time_zone(const std::string &time_zone);
+    void apply_variables(const std::map<std::string, std::string> &variables);
 
     duckdb::Connection connection_;
     std::string catalog_;
     std::optional<std::vector<std::string>> search_path_;
     std::string time_zone_;
+    std::map<std::string, std::string> variables_;
     bool spoiled_ = false;
     bool left_behind_ = false;
     std::chrono::steady_clock::time_point began_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/stopwatch.h"
+#include "engine/variables.h"
 
 namespace roost {
 
@@ -33,6 +34,8 @@ Status ResultOutput::open(const StatementSpec &spec, const RunningQuery &query, 
     id_ = spec.id;
     first_page_rows_ = spec.first_page_rows;
     if (shape_ != ResultShape::grid) return Status();
+    is_value_ = spec.format == ResultFormat::value;
+    if (is_value_) return Status();
     const std::vector<duckdb::LogicalType> types(query.types().begin(), query.types().end());
     if (spec.format == ResultFormat::pg_rows) {
         if (spec.result_formats.size() > 1 && spec.result_formats.size() != types.size()) {
@@ -59,7 +62,7 @@ Result<bool> ResultOutput::drain(ChunkSource &source, ResultSink &sink) {
         sink.header(header_);
     }
     if (encoder_) return drain_rows(source, sink);
-    Status status = writer_ ? drain_to_store(source) : drain_count(source);
+    Status status = is_value_ ? drain_value(source, sink) : writer_ ? drain_to_store(source) : drain_count(source);
     if (!status.ok()) return status;
     return false;
 }
@@ -121,6 +124,27 @@ Status ResultOutput::drain_to_store(ChunkSource &source) {
     bytes_ = writer_->bytes();
     if (first_page_rows_ == 0) return Status();
     ROOST_ASSIGN_OR_RETURN(first_page_, store_.read_page(id_, 0, first_page_rows_));
+    return Status();
+}
+
+Status ResultOutput::drain_value(ChunkSource &source, ResultSink &sink) {
+    std::string value;
+    for (;;) {
+        ROOST_ASSIGN_OR_RETURN(const auto chunk, source.next());
+        if (!chunk) break;
+        if (chunk->size() == 0) continue;
+        rows_ += chunk->size();
+        if (rows_ > 1 || chunk->ColumnCount() != 1) {
+            return Status(Code::invalid_argument, "a variable takes one value, and this query gives more")
+                .with_sqlstate("21000");
+        }
+        ROOST_ASSIGN_OR_RETURN(value, write_variable(chunk->GetValue(0, 0)));
+    }
+    if (rows_ == 0) {
+        ROOST_ASSIGN_OR_RETURN(value, write_variable(duckdb::Value()));
+    }
+    bytes_ = value.size();
+    sink.rows(1, std::move(value));
     return Status();
 }
 

@@ -38,6 +38,7 @@ private:
     Result<bool> drain_rows(ChunkSource &source, ResultSink &sink);
     Status drain_to_store(ChunkSource &source);
     Status drain_count(ChunkSource &source);
+    Status drain_value(ChunkSource &source, ResultSink &sink);
     Status encode_some();
     bool flush(ResultSink &sink);
 
@@ -45,6 +46,7 @@ private:
     ResultShape shape_ = ResultShape::nothing;
     ResultHeader header_;
     bool header_sent_ = false;
+    bool is_value_ = false;
     Uuid id_;
     uint32_t first_page_rows_ = 0;
     std::unique_ptr<PgRowEncoder> encoder_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,13 +46,20 @@ enum class ResultFormat : uint8_t {
                   // result_formats
     stored = 1,  // the node keeps the rows in its result store; the stream has only header and end (and a first page as
                  // JSON)
+    value = 2,   // one row of one column: a row frame holds the value as engine/variables.h keeps it
 };
+
+// Of a session's variables (SET VARIABLE), which travel with each statement.
+constexpr uint64_t kVariableMaxBytes = 256 * 1024;
+constexpr uint64_t kVariablesMaxBytes = 1024 * 1024;  // names and values of all of a session
+constexpr uint64_t kVariablesMax = 1'000;
 
 // Session settings that travel with each statement.
 struct StatementSettings {
     std::string catalog;                   // active catalog, e.g. "lake"
     std::vector<std::string> search_path;  // schema names inside `catalog`; empty: {"main"}
     std::string time_zone = "UTC";
+    std::map<std::string, std::string> variables;  // by folded name: values as engine/variables.h keeps them
     bool operator==(const StatementSettings &) const = default;
 };
 

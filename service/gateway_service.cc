@@ -5,6 +5,7 @@
 
 #include "lake/ducklake.h"
 #include "service/local_stream.h"
+#include "service/variable_stream.h"
 
 namespace roost::service {
 
@@ -526,6 +527,7 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::sh
             .with_sqlstate("25P02");
     }
     if (kind == Kind::use) co_return use(session, request.statement);
+    if (kind == Kind::set_variable) co_return co_await set_variable(session, std::move(request));
     if (sql::is_session_command(kind)) {
         co_return Status(Code::unimplemented, std::string(sql::kind_name(kind)) + " is not supported here");
     }
@@ -538,6 +540,30 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::sh
     if (!run.ok()) co_return run.status();
     // Not begun yet: the front must hold the stream to be able to cancel a wait for the write lease.
     co_return std::unique_ptr<ResultStream>(std::move(*run));
+}
+
+// What runs is the value as a SELECT of its own, judged like one.
+net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::set_variable(std::shared_ptr<Session> session,
+                                                                              ExecuteRequest request) {
+    std::string name = folded(request.statement.command.name);
+    if (request.statement.command.body.empty()) {
+        session->settings.variables.erase(name);
+        co_return std::make_unique<LocalStream>("RESET");
+    }
+    auto value = co_await parse(request.statement.command.body, sql::Context::session, session);
+    if (!value.ok()) co_return value.status();
+    auto reach = co_await find_reach(session, value->front());
+    if (!reach.ok()) {
+        if (session->transaction == TransactionState::open) session->transaction = TransactionState::failed;
+        co_return reach.status();
+    }
+    request.statement = std::move(value->front());
+    request.result_formats.clear();
+    RunOptions options;
+    options.format = ResultFormat::value;
+    auto run = make_run(session, std::move(request), std::move(*reach), std::move(options));
+    if (!run.ok()) co_return run.status();
+    co_return std::make_unique<VariableStream>(std::move(session), std::move(name), std::move(*run));
 }
 
 net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::begin_transaction(std::shared_ptr<Session> session,

@@ -107,6 +107,8 @@ private:
 
     Result<std::unique_ptr<RunStream>> make_run(const std::shared_ptr<Session> &session, ExecuteRequest request,
                                                 Reach reach, RunOptions options);
+    net::Task<Result<std::unique_ptr<ResultStream>>> set_variable(std::shared_ptr<Session> session,
+                                                                  ExecuteRequest request);
     net::Task<Result<std::unique_ptr<ResultStream>>> begin_transaction(std::shared_ptr<Session> session,
                                                                        const sql::Statement &statement);
     // `options`: of the statement that commits.

@@ -211,6 +211,10 @@ void Classifier::classify(const duckdb::SQLStatement &root) {
             if (root.Cast<duckdb::SetStatement>().scope != duckdb::SetScope::VARIABLE) return other(root.type);
             statement_.kind = Kind::set_variable;
             statement_.command.name = root.Cast<duckdb::SetStatement>().name;
+            if (root.Cast<duckdb::SetStatement>().set_type == duckdb::SetType::SET) {
+                const auto &value = root.Cast<duckdb::SetVariableStatement>().value;
+                statement_.command.body = "SELECT (" + value->ToString() + ")";
+            }
             return;
         case StatementType::MULTI_STATEMENT:
             return multi(root.Cast<duckdb::MultiStatement>());

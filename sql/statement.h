@@ -33,7 +33,7 @@ enum class Kind : uint8_t {
     prepare, execute, deallocate,
     declare, fetch, move, close_cursor,
     discard, listen, unlisten, notify, lock_table, set_constraints,
-    set_variable,  // DuckDB's SET VARIABLE, RESET VARIABLE: state of one engine connection; runs on a node and pins
+    set_variable,  // DuckDB's SET VARIABLE, RESET VARIABLE: a node makes the value, the session keeps it
     other,         // parsed, but nothing we run: refused with its name (command.name)
 };
 // clang-format on
@@ -57,7 +57,8 @@ struct SessionCommand {
     bool is_default = false;  // SET x TO DEFAULT
     bool is_local = false;    // SET LOCAL
     bool is_number = false;   // the single value was an unquoted number
-    std::string body;         // prepare, declare: the statement inside; execute: "(args)" text
+    std::string body;         // prepare, declare: the statement inside; execute: "(args)" text; set_variable: a SELECT
+                              // of the value, empty for RESET VARIABLE
     std::map<std::string, std::string>
         options;  // begin: "isolation", "read_only" = "on"/"off", "deferrable"; fetch: "direction", "count"; …
 };

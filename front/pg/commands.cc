@@ -276,6 +276,7 @@ Result<Connection::Stream> Connection::run_discard(const sql::SessionCommand &co
     portals_.clear();
     statements_.clear();
     variables_->reset_all();
+    session_->settings.variables.clear();
     return done("DISCARD ALL");
 }
 

@@ -31,7 +31,8 @@ bool same_columns(const std::vector<Column> &a, const std::vector<Column> &b) {
 }
 
 bool is_local(const sql::Statement &statement) {
-    return statement.kind == sql::Kind::empty || sql::is_session_command(statement.kind);
+    return statement.kind == sql::Kind::empty || statement.kind == sql::Kind::set_variable ||
+           sql::is_session_command(statement.kind);
 }
 
 }  // namespace
