@@ -1,6 +1,7 @@
 #include "app/client_arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 namespace roost::app {
@@ -187,8 +188,12 @@ Parsed<ImportArguments> parse_import_arguments(const std::vector<std::string> &a
         ->required();
     line.app().add_option("--into", out.into, "the table: TABLE or SCHEMA.TABLE")->type_name("TABLE")->required();
     line.app().add_option("--workspace", out.workspace, "workspace (default: main)")->type_name("NAME");
+    line.app().add_option("--catalog", out.catalog, "catalog (default: the workspace's)")->type_name("NAME");
     line.app().add_flag("-q,--quiet", out.quiet, "no progress on standard error");
-    bool in_place = false;
+    bool in_place = false, from_pool = false;
+    line.app().add_flag("--from-pool", from_pool,
+                        "the pool's nodes read the files themselves, instead of this machine sending them: FILE is a "
+                        "path of theirs below a folder that the setting external names; s3://… always is");
     RegisterFiles files;
     std::string hive;
     line.app().add_flag("--in-place", in_place,
@@ -216,6 +221,15 @@ Parsed<ImportArguments> parse_import_arguments(const std::vector<std::string> &a
     if (in_place) {
         files.patterns = std::exchange(out.files, {});
         out.in_place = std::move(files);
+        if (from_pool) return Status(Code::invalid_argument, "--from-pool copies, --in-place does not: take one");
+        return {out};
+    }
+    const auto is_remote = [](const std::string &file) { return file.find("://") != std::string::npos; };
+    const auto remote = std::ranges::count_if(out.files, is_remote);
+    if (from_pool || remote == std::ssize(out.files)) {
+        out.sources = std::exchange(out.files, {});
+    } else if (remote > 0) {
+        return Status(Code::invalid_argument, "files of this machine and of a store don't go into one import");
     }
     return {out};
 }

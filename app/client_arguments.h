@@ -62,7 +62,9 @@ struct ImportArguments {
     std::vector<std::string> files;
     std::string into;
     std::string workspace = "main";
+    std::string catalog;  // empty: the workspace's default
     bool quiet = false;
+    std::vector<std::string> sources;       // read by the pool's nodes instead of uploaded
     std::optional<RegisterFiles> in_place;  // the files stay where they are
 };
 

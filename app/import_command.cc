@@ -142,37 +142,40 @@ int import_files(PoolClient &client, const ImportArguments &arguments, const Imp
 }
 
 Result<StatementState> register_all(PoolClient &client, Interrupt &interrupt, const ImportTarget &target,
-                                    const RegisterFiles &files, Progress &progress) {
-    ROOST_ASSIGN_OR_RETURN(StatementState state, client.run_in_place(target, files, kFirstWait_ms));
+                                    const ImportArguments &arguments, Progress &progress) {
+    ROOST_ASSIGN_OR_RETURN(StatementState state, arguments.in_place
+                                                     ? client.run_in_place(target, *arguments.in_place, kFirstWait_ms)
+                                                     : client.run_import_of(target, arguments.sources, kFirstWait_ms));
     ROOST_ASSIGN_OR_RETURN(state, follow(client, interrupt, std::move(state),
                                          [&](const StatementState &now) { progress.importing(now); }));
     ROOST_RETURN_IF_ERROR(outcome(state));
     return state;
 }
 
-// `roost import --in-place`: the pool lists and reads the files, nothing is uploaded.
+// The pool lists and reads the files, nothing is uploaded.
 int register_files(PoolClient &client, const ImportArguments &arguments, const ImportTarget &target) {
     Interrupt interrupt;
     if (Status status = client.check_workspace(target.workspace); !status.ok()) return print_error("import", status);
     const auto began = SteadyClock::now();
     const Result<StatementState> registered = [&] {
         Progress progress(!arguments.quiet && ::isatty(STDERR_FILENO) == 1, 0);
-        return register_all(client, interrupt, target, *arguments.in_place, progress);
+        return register_all(client, interrupt, target, arguments, progress);
     }();
     if (!registered.ok()) {
         const int status = print_error("import", registered.status());
-        std::cerr << "  nothing was registered\n";
+        std::cerr << (arguments.in_place ? "  nothing was registered\n" : "  nothing was imported\n");
         return status == kExitUsage ? kExitFailed : status;
     }
     const double seconds = std::chrono::duration<double>(SteadyClock::now() - began).count();
-    std::cout << "registered " << registered->row_count.value_or(0) << " rows in place";
+    std::cout << (arguments.in_place ? "registered " : "imported ") << registered->row_count.value_or(0)
+              << (arguments.in_place ? " rows in place" : " rows");
     std::printf(" into %s in %.1f s\n", arguments.into.c_str(), seconds);
     return kExitDone;
 }
 
 // The pool's processes have a working directory of their own.
-void make_absolute(RegisterFiles &files) {
-    for (std::string &pattern : files.patterns) {
+void make_absolute(std::vector<std::string> &patterns) {
+    for (std::string &pattern : patterns) {
         if (pattern.find("://") != std::string::npos) continue;
         const bool folder = pattern.ends_with('/');
         pattern = std::filesystem::absolute(pattern).lexically_normal().string();
@@ -192,16 +195,17 @@ int import_main(const std::vector<std::string> &words) {
     auto arguments = std::get<ImportArguments>(*parsed);
     const auto table = parse_table_name(arguments.into);
     if (!table.ok()) return print_error("import", table.status());
-    const auto files = arguments.in_place ? Result<std::vector<ImportFile>>(std::vector<ImportFile>())
-                                          : expand_import_files(arguments.files);
+    const bool by_nodes = arguments.in_place || !arguments.sources.empty();
+    const auto files =
+        by_nodes ? Result<std::vector<ImportFile>>(std::vector<ImportFile>()) : expand_import_files(arguments.files);
     if (!files.ok()) return print_error("import", files.status());
-    if (arguments.in_place) make_absolute(*arguments.in_place);
+    make_absolute(arguments.in_place ? arguments.in_place->patterns : arguments.sources);
     const auto address = find_pool(arguments.pool, config::process_environment());
     if (!address.ok()) return print_error("import", address.status());
     const auto client = PoolClient::connect(*address);
     if (!client.ok()) return print_error("import", client.status());
-    const ImportTarget target{arguments.workspace, Uuid::make().to_string(), *table};
-    if (arguments.in_place) return register_files(**client, arguments, target);
+    const ImportTarget target{arguments.workspace, Uuid::make().to_string(), *table, arguments.catalog};
+    if (by_nodes) return register_files(**client, arguments, target);
     return import_files(**client, arguments, target, *files);
 }
 

@@ -216,27 +216,33 @@ Status PoolClient::upload(const ImportTarget &target, const ImportFile &file,
 
 Result<StatementState> PoolClient::run_import(const ImportTarget &target, const std::vector<ImportFile> &files,
                                               int64_t wait_ms) {
-    json body{{"table", target.table.table}, {"wait_timeout_s", static_cast<double>(wait_ms) / 1000}};
-    if (!target.table.schema.empty()) body["schema"] = target.table.schema;
-    body["files"] = json::array();
+    json parts{{"files", json::array()}};
     for (const ImportFile &file : files) {
-        body["files"].push_back({{"name", file.staged_name}, {"original", file.path}, {"format", file.format}});
+        parts["files"].push_back({{"name", file.staged_name}, {"original", file.path}, {"format", file.format}});
     }
-    const std::string path = "/api/workspaces/" + url_encode(target.workspace) + "/imports/" + target.id;
-    ROOST_ASSIGN_OR_RETURN(const std::string answer, body_of(http_->post(path, dump(body), wait_ms + kSlack_ms)));
-    return statement_from_json(answer);
+    return post_import(target, std::move(parts), wait_ms);
+}
+
+Result<StatementState> PoolClient::run_import_of(const ImportTarget &target, const std::vector<std::string> &sources,
+                                                 int64_t wait_ms) {
+    return post_import(target, {{"sources", sources}}, wait_ms);
 }
 
 Result<StatementState> PoolClient::run_in_place(const ImportTarget &target, const RegisterFiles &files,
                                                 int64_t wait_ms) {
-    json body{{"table", target.table.table}, {"wait_timeout_s", static_cast<double>(wait_ms) / 1000}};
-    if (!target.table.schema.empty()) body["schema"] = target.table.schema;
     json in_place{{"paths", files.patterns}};
     if (files.allow_missing) in_place["allow_missing"] = true;
     if (files.ignore_extra) in_place["ignore_extra"] = true;
     if (files.skip_registered) in_place["skip_registered"] = true;
     if (files.hive_partitioning) in_place["hive_partitioning"] = *files.hive_partitioning;
-    body["in_place"] = std::move(in_place);
+    return post_import(target, {{"in_place", std::move(in_place)}}, wait_ms);
+}
+
+Result<StatementState> PoolClient::post_import(const ImportTarget &target, json body, int64_t wait_ms) {
+    body["table"] = target.table.table;
+    body["wait_timeout_s"] = static_cast<double>(wait_ms) / 1000;
+    if (!target.table.schema.empty()) body["schema"] = target.table.schema;
+    if (!target.catalog.empty()) body["catalog"] = target.catalog;
     const std::string path = "/api/workspaces/" + url_encode(target.workspace) + "/imports/" + target.id;
     ROOST_ASSIGN_OR_RETURN(const std::string answer, body_of(http_->post(path, dump(body), wait_ms + kSlack_ms)));
     return statement_from_json(answer);

@@ -48,6 +48,7 @@ struct SubmitOptions {
 struct ImportTarget {
     std::string workspace = "main", id;
     TableName table;
+    std::string catalog;  // empty: the workspace's default
 };
 
 class PoolClient {
@@ -71,7 +72,10 @@ public:
     Status upload(const ImportTarget &target, const ImportFile &file, const std::function<bool(uint64_t)> &sent);
     Result<StatementState> run_import(const ImportTarget &target, const std::vector<ImportFile> &files,
                                       int64_t wait_ms);
-    // Files of the pool's own machines or store, which stay where they are.
+    // Files of the pool's own machines or store, which its nodes read.
+    Result<StatementState> run_import_of(const ImportTarget &target, const std::vector<std::string> &sources,
+                                         int64_t wait_ms);
+    // The same, and they stay where they are.
     Result<StatementState> run_in_place(const ImportTarget &target, const RegisterFiles &files, int64_t wait_ms);
     Status drop_import(const ImportTarget &target);
 
@@ -80,6 +84,8 @@ public:
 
 private:
     explicit PoolClient(std::unique_ptr<HttpClient> http) : http_(std::move(http)) {}
+    Result<StatementState> post_import(const ImportTarget &target, nlohmann::json body, int64_t wait_ms);
+
     std::unique_ptr<HttpClient> http_;
 };
 

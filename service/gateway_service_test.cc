@@ -864,13 +864,17 @@ TEST_F(GatewayServiceTest, AnImportIsOneRecordWhoseIdMarksItsCommit) {
 // The folders are the operator's; who may not name them is told so before anything is asked of a node.
 TEST_F(GatewayServiceTest, FilesAreRegisteredInPlaceByAdminsOnly) {
     ImportRequest request;
-    request.principal = {Uuid::make(), "bob", "user"};
+    request.principal = ann_;
     request.workspace = "main";
     request.table = "t";
     request.in_place.emplace().patterns = {"/theirs/a.parquet"};
     const auto refused = wait(service_->run_import(request, 10'000));
     EXPECT_EQ(refused.status().sqlstate(), "42501");
     EXPECT_EQ(refused.status().error().rule, "import.in_place");
+    ImportRequest copy = request;
+    copy.in_place.reset();
+    copy.sources = {"/theirs/a.parquet"};
+    EXPECT_EQ(wait(service_->run_import(copy, 10'000)).status().error().rule, "import.sources");
     request.principal.role = "admin";
     request.in_place->patterns.clear();
     EXPECT_EQ(wait(service_->run_import(request, 10'000)).status().code(), Code::invalid_argument);

@@ -35,6 +35,14 @@ sql::Statement internal_statement(std::string text, sql::Kind kind) {
     return statement;
 }
 
+// By the name, as `roost import` tells the files of its own machine apart.
+std::string format_of(const std::string &source) {
+    for (const char *end : {".csv", ".csv.gz", ".tsv", ".tsv.gz"}) {
+        if (source.ends_with(end)) return "csv";
+    }
+    return "parquet";
+}
+
 std::string reader_of(const std::string &format, const std::string &files) {
     if (format == "parquet") return "read_parquet([" + files + "], union_by_name => true)";
     return "read_csv([" + files + "], union_by_name => true)";
@@ -59,18 +67,31 @@ Error import_error(Error error, const std::vector<std::pair<std::string, std::st
 }
 
 // Reading where somebody else's files lie is the operator's to allow, and the folders are the operator's.
-Status check_in_place(ImportRequest &request) {
+Status check_foreign(const ImportRequest &request) {
+    if (!request.in_place && request.sources.empty()) return Status();
     if (request.principal.role != "admin") {
-        return Status(Code::not_allowed, "registering files in place is for admins")
-            .with_rule("import.in_place")
-            .with_hint("import them with a copy, or ask an admin");
+        return Status(Code::not_allowed, request.in_place ? "registering files in place is for admins"
+                                                          : "importing files that the nodes read is for admins")
+            .with_rule(request.in_place ? "import.in_place" : "import.sources")
+            .with_hint(request.in_place ? "import them with a copy, or ask an admin" : "upload them, or ask an admin");
     }
-    if (!request.files.empty() || request.in_place->patterns.empty()) {
-        return Status(Code::invalid_argument, "an import takes uploaded files or files in place, one or more of them");
+    const bool in_place = request.in_place && !request.in_place->patterns.empty();
+    if (!request.files.empty() + !request.sources.empty() + in_place != 1) {
+        return Status(
+            Code::invalid_argument,
+            "an import takes uploaded files, files that the nodes read, or files in place: one or more of one "
+            "kind");
     }
-    request.in_place->schema = request.schema.empty() ? "main" : request.schema;
-    request.in_place->table = request.table;
     return Status();
+}
+
+std::string import_text(const ImportRequest &request) {
+    std::string text =
+        request.in_place ? "REGISTER " + std::to_string(request.in_place->patterns.size()) + " patterns IN PLACE INTO "
+        : request.sources.empty()
+            ? "IMPORT " + std::to_string(request.files.size()) + " files INTO "
+            : "IMPORT " + std::to_string(request.sources.size()) + " patterns FROM THE NODES INTO ";
+    return text + quote_identifier(request.schema) + "." + quote_identifier(request.table);
 }
 
 }  // namespace
@@ -96,11 +117,8 @@ void GatewayService::drop_staging(const Uuid &import_id) {
 }
 
 net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest request, int64_t wait_ms) {
-    if (request.files.empty() && !request.in_place) {
+    if (request.files.empty() && request.sources.empty() && !request.in_place) {
         co_return Status(Code::invalid_argument, "the import names no files");
-    }
-    if (request.in_place) {
-        if (Status refused = check_in_place(request); !refused.ok()) co_return refused;
     }
     if (request.table.empty()) co_return Status(Code::invalid_argument, "the import names no table");
     if (request.schema.empty()) request.schema = "main";
@@ -115,34 +133,41 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
     }
     auto session = open_session({.principal = request.principal,
                                  .workspace = request.workspace,
-                                 .catalog = {},
+                                 .catalog = request.catalog,
                                  .front = "internal",
                                  .origin = "import",
                                  .client_name = "roost import"});
     if (!session.ok()) co_return session.status();
+    const std::string text = import_text(request);
+    if (Status refused = check_foreign(request); !refused.ok()) {
+        core_->audit.refused(**session, text, refused, Uuid());
+        close_session(*session);
+        co_return refused;
+    }
+    if (request.in_place) {
+        request.in_place->schema = request.schema;
+        request.in_place->table = request.table;
+    }
     if (const auto rights = core_->access.rights_of(request.principal, (*session)->workspace_id)) {
         const auto own = rights->find((*session)->settings.catalog);
         if (own == rights->end() || own->second.of_schema(request.schema) != Privilege::writer) {
             const Status denied = Status(Code::permission_denied, "permission denied for schema " + request.schema)
                                       .with_rule("grant")
                                       .with_hint("importing takes the grant 'writer' on it");
-            core_->audit.refused(**session, "IMPORT INTO " + request.schema + "." + request.table, denied, Uuid());
+            core_->audit.refused(**session, text, denied, Uuid());
             close_session(*session);
             co_return denied;
         }
     }
-    const std::string text =
-        (request.in_place ? "REGISTER " + std::to_string(request.in_place->patterns.size()) + " patterns IN PLACE INTO "
-                          : "IMPORT " + std::to_string(request.files.size()) + " files INTO ") +
-        quote_identifier(request.schema) + "." + quote_identifier(request.table);
     const EntryPtr entry = make_entry(*session, text, "import", true);
     for (const ImportRequest::File &file : request.files) {
         auto path = staging_path(request.principal, request.import_id, file.name);
         if (!path.ok()) continue;
         entry->renames.emplace_back(*path, file.original);
         // The node's messages say "lake:staging" for the folder.
-        const auto &[catalog, lake] = *core_->lakes.begin();
-        entry->renames.emplace_back(catalog + ":staging" + path->substr(lake.staging_path.size()), file.original);
+        for (const auto &[catalog, lake] : core_->lakes) {
+            entry->renames.emplace_back(catalog + ":staging" + path->substr(lake.staging_path.size()), file.original);
+        }
     }
     entry->ends_recorded = true;
     if (request.in_place) request.in_place->commit = entry->info.record.id;
@@ -158,6 +183,9 @@ net::Task<void> GatewayService::run_imported(EntryPtr entry, std::shared_ptr<Ses
         entry->info.record.row_count = rows;
     } else {
         Error error = import_error(status.error(), entry->renames);
+        if (!request.sources.empty() && error.message.find("files.outside_lake") != std::string::npos) {
+            error.hint = "the nodes read below the folders that the setting external names";
+        }
         status = Status(std::move(error));
     }
     entry->info.record.finished_us = core_->clock.wall_us();
@@ -195,6 +223,11 @@ net::Task<Result<std::vector<ExecuteRequest>>> GatewayService::import_statements
             if (!path.ok()) co_return path.status();
             if (!files.empty()) files += ", ";
             files += quote_literal(*path);
+        }
+        for (const std::string &source : request.sources) {
+            if (format_of(source) != format) continue;
+            if (!files.empty()) files += ", ";
+            files += quote_literal(source.ends_with('/') ? source + "**/*.parquet" : source);
         }
         if (files.empty()) continue;
         const std::string select = " SELECT * FROM " + reader_of(format, files);

@@ -132,7 +132,8 @@ struct RouteExplanation {
 struct ImportRequest {
     Principal principal;
     std::string workspace;
-    Uuid import_id;  // groups the uploaded files
+    std::string catalog;  // slug; empty: the workspace's default
+    Uuid import_id;       // groups the uploaded files
     std::string schema, table;
     struct File {
         std::string name;      // as stored in staging
@@ -140,6 +141,9 @@ struct ImportRequest {
         std::string format;    // "parquet" | "csv"
     };
     std::vector<File> files;
+    // Instead of uploaded files: files, globs and folders (they end with a slash) that the nodes read below the folders
+    // of `external`, and copy. For admins.
+    std::vector<std::string> sources;
     // Instead of uploaded files: files of others that the table shall read where they lie. For admins. `commit` is
     // filled in.
     std::optional<RegisterFiles> in_place;

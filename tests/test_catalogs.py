@@ -6,7 +6,7 @@ import psycopg
 import pytest
 import requests
 
-from pool import Pool, StatementFailed
+from pool import Pool, StatementFailed, run_roost
 
 FILE = """
 [sales]
@@ -186,3 +186,17 @@ def test_a_file_that_is_wrong_is_named_with_the_line(tmp_path, text, said):
     done = run_roost("up", "--dir", tmp_path, "--http", "127.0.0.1:0", "--pg", "127.0.0.1:0", timeout_s=60)
     assert done.returncode != 0
     assert "catalogs.toml" in done.stderr and said in done.stderr, done.stderr
+
+
+def test_an_import_goes_to_the_catalog_that_it_names(pool, tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n1,x\n2,y\n")
+    done = run_roost("import", "--dir", pool.dir, "--catalog", "sales", "--into", "imported.rows", tmp_path / "rows.csv")
+    assert done.returncode == 0, done.stderr
+    with connect(pool, "sales") as session:
+        assert session.execute("SELECT count(*), max(b) FROM imported.rows").fetchone() == (2, "y")
+    (tmp_path / "bad.csv").write_text("a,b\n1,x\nnot a number,y\n")
+    done = run_roost("import", "--dir", pool.dir, "--catalog", "sales", "--into", "imported.rows", tmp_path / "bad.csv")
+    assert done.returncode == 1 and f"{tmp_path}/bad.csv" in done.stderr and ":staging" not in done.stderr, done.stderr
+    for catalog in ("lab", "nowhere"):
+        done = run_roost("import", "--dir", pool.dir, "--catalog", catalog, "--into", "t", tmp_path / "rows.csv")
+        assert done.returncode == 1 and "does not exist" in done.stderr, done.stderr

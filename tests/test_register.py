@@ -123,6 +123,37 @@ def test_the_answers_are_those_of_the_files(foreign):
     assert not any("plain" in name for name in data)
 
 
+def test_a_copy_of_them_is_the_tables_own(foreign):
+    """Without --in-place the nodes copy, from the store or from a folder of theirs."""
+    for i in range(3):
+        foreign.write(f"copied/deep/part{i}.parquet", ROWS.format(begin=i * 5000, end=(i + 1) * 5000))
+    before = foreign.fingerprint()
+    where = ["--dir", foreign.pool.dir] + ([] if foreign.lake.s3 else ["--from-pool"])
+    done = run_roost("import", *where, "--into", "copied", f"{foreign.place}/copied/")
+    assert done.returncode == 0, done.stdout + done.stderr + foreign.pool.logs()
+    assert "imported 15000 rows into copied" in done.stdout
+    same_as_duckdb(foreign, SUMS, "copied", f"read_parquet('{foreign.files}/copied/**/*.parquet')")
+    expected = rows_of(foreign.pool, SUMS.format(t="copied"))
+    done = run_roost("import", *where, "--into", "copied", f"{foreign.place}/copied/deep/part1.parquet")
+    assert done.returncode == 0 and "imported 5000 rows" in done.stdout, done.stderr
+    assert rows_of(foreign.pool, "SELECT count(*) FROM copied") == [(20000,)]
+    assert foreign.fingerprint() == before
+    for path in (foreign.files / "copied").rglob("*.parquet"):
+        path.unlink()
+    rows = rows_of(foreign.pool, "SELECT count(*), count(DISTINCT id) FROM copied")
+    assert rows == [(20000, 15000)] and expected[0][0] == 15000
+
+
+def test_a_copy_from_where_nobody_may_read_takes_nothing(foreign):
+    where = ["--dir", foreign.pool.dir, "--from-pool", "--into", "stolen"]
+    for source, why in [("/etc/passwd.csv", "/etc/passwd.csv"), ("s3://elsewhere/x.parquet", "elsewhere"),
+                        (f"{foreign.place}/nothing/*.parquet", "nothing"), (f"{foreign.place}/../../pool/*.csv", "pool")]:
+        done = run_roost("import", *where, source)
+        assert done.returncode == 1 and "nothing was imported" in done.stderr, (source, done.stderr)
+        assert why in done.stderr, (source, done.stderr)
+    assert rows_of(foreign.pool, "SELECT count(*) FROM information_schema.tables WHERE table_name = 'stolen'") == [(0,)]
+
+
 def test_partitions_in_paths_are_columns(foreign):
     for year in (2023, 2024):
         for kind in ("a", "b"):

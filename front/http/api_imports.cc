@@ -68,11 +68,13 @@ Task<HttpResponse> Api::import_run(Call &call) {
     request.principal = call.who;
     request.workspace = call.args[0];
     request.import_id = *id;
+    request.catalog = std::move(body->catalog);
     request.schema = std::move(body->schema);
     request.table = std::move(body->table);
     for (ImportBody::File &file : body->files) {
         request.files.push_back({std::move(file.name), std::move(file.original), std::move(file.format)});
     }
+    request.sources = std::move(body->sources);
     request.in_place = std::move(body->in_place);
     const int64_t wait_ms = body->wait_ms;
     const auto info = co_await service_.run_import(std::move(request), wait_ms);

@@ -499,6 +499,20 @@ Result<SubmitBody> decode_submit(std::string_view body, const DecodeLimits &limi
 
 namespace {
 
+Result<std::vector<std::string>> decode_paths(const JsonValue *value, const std::string &field) {
+    if (!value || value->kind != Kind::array || value->items.empty()) {
+        return bad_field(field, "must be an array of at least one file, glob or folder");
+    }
+    std::vector<std::string> paths;
+    for (const JsonValue &path : value->items) {
+        if (path.kind != Kind::string || path.text.empty()) {
+            return bad_field(field, "must hold texts that are not empty");
+        }
+        paths.push_back(path.text);
+    }
+    return paths;
+}
+
 Result<RegisterFiles> decode_in_place(const JsonValue &value) {
     if (value.kind != Kind::object) return bad_field("in_place", "must be an object");
     ROOST_ASSIGN_OR_RETURN(
@@ -506,16 +520,7 @@ Result<RegisterFiles> decode_in_place(const JsonValue &value) {
         parse_fields(value.text, {"paths", "allow_missing", "ignore_extra", "skip_registered", "hive_partitioning"},
                      {.items_max = 100'000}));
     RegisterFiles request;
-    const JsonValue *paths = given(fields, "paths");
-    if (!paths || paths->kind != Kind::array || paths->items.empty()) {
-        return bad_field("in_place.paths", "must be an array of at least one file, glob or folder");
-    }
-    for (const JsonValue &path : paths->items) {
-        if (path.kind != Kind::string || path.text.empty()) {
-            return bad_field("in_place.paths", "must hold texts that are not empty");
-        }
-        request.patterns.push_back(path.text);
-    }
+    ROOST_ASSIGN_OR_RETURN(request.patterns, decode_paths(given(fields, "paths"), "in_place.paths"));
     ROOST_RETURN_IF_ERROR(read_bool(fields, "allow_missing", request.allow_missing));
     ROOST_RETURN_IF_ERROR(read_bool(fields, "ignore_extra", request.ignore_extra));
     ROOST_RETURN_IF_ERROR(read_bool(fields, "skip_registered", request.skip_registered));
@@ -530,14 +535,23 @@ Result<RegisterFiles> decode_in_place(const JsonValue &value) {
 Result<ImportBody> decode_import(std::string_view body, const DecodeLimits &limits) {
     ROOST_ASSIGN_OR_RETURN(
         const JsonFields fields,
-        parse_fields(body, {"schema", "table", "files", "in_place", "wait_timeout_s"}, {.items_max = 100'000}));
+        parse_fields(body, {"catalog", "schema", "table", "files", "sources", "in_place", "wait_timeout_s"},
+                     {.items_max = 100'000}));
     ImportBody import;
+    ROOST_RETURN_IF_ERROR(read_string(fields, "catalog", false, import.catalog));
     ROOST_RETURN_IF_ERROR(read_string(fields, "schema", true, import.schema));
     ROOST_RETURN_IF_ERROR(read_string(fields, "table", true, import.table));
     ROOST_RETURN_IF_ERROR(read_seconds(fields, "wait_timeout_s", true, limits.wait_max_s, import.wait_ms));
     if (const JsonValue *in_place = given(fields, "in_place")) {
-        if (given(fields, "files")) return bad_field("files", "can't stand beside in_place");
+        for (const char *other : {"files", "sources"}) {
+            if (given(fields, other)) return bad_field(other, "can't stand beside in_place");
+        }
         ROOST_ASSIGN_OR_RETURN(import.in_place, decode_in_place(*in_place));
+        return import;
+    }
+    if (const JsonValue *sources = given(fields, "sources")) {
+        if (given(fields, "files")) return bad_field("files", "can't stand beside sources");
+        ROOST_ASSIGN_OR_RETURN(import.sources, decode_paths(sources, "sources"));
         return import;
     }
     const JsonValue *files = given(fields, "files");

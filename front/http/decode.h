@@ -83,8 +83,9 @@ struct ImportBody {
     struct File {
         std::string name, original, format;
     };
-    std::string schema, table;
+    std::string catalog, schema, table;
     std::vector<File> files;
+    std::vector<std::string> sources;
     std::optional<RegisterFiles> in_place;
     int64_t wait_ms = 0;
 };
