@@ -6,6 +6,8 @@ namespace roost::cache {
 namespace {
 
 constexpr uint64_t kFirstWindowBytes = 1 << 20;
+// Threads that share a reader take turns: one of them may still be so many row groups behind the foremost.
+constexpr size_t kBehindMax = 8;
 
 }  // namespace
 
@@ -20,7 +22,7 @@ void ReadAhead::expect(std::vector<ByteRange> ranges) {
 std::vector<ByteRange> ReadAhead::after(uint64_t offset, uint64_t length) {
     if (window_max_bytes_ == 0 || length == 0) return {};
     if (!expected_.empty()) return after_expected(offset, length);
-    if (layout_ && !layout_->row_groups.empty()) return after_chunk(offset);
+    if (layout_ && !layout_->row_groups.empty()) return after_chunk(offset, length);
     return after_sequential(offset, length);
 }
 
@@ -50,29 +52,36 @@ std::optional<ReadAhead::Chunk> ReadAhead::chunk_at(uint64_t offset) const {
     return std::nullopt;
 }
 
-std::vector<ByteRange> ReadAhead::after_chunk(uint64_t offset) {
+std::vector<ByteRange> ReadAhead::after_chunk(uint64_t offset, uint64_t length) {
     const auto chunk = chunk_at(offset);
     if (!chunk) return {};
-    if (columns_.size() <= chunk->column) columns_.resize(chunk->column + 1);
-    columns_[chunk->column] = true;
-    if (!row_group_ || chunk->row_group != *row_group_) {
+    // One read may take many columns, up to the whole row group.
+    const auto &read = layout_->row_groups[chunk->row_group];
+    if (columns_.size() < read.size()) columns_.resize(read.size());
+    for (size_t column = 0; column < read.size(); ++column) {
+        if (read[column].offset < offset + length && read[column].end() > offset) columns_[column] = true;
+    }
+    if (!row_group_ || chunk->row_group > *row_group_ || chunk->row_group + kBehindMax < *row_group_) {
         in_order_ = row_group_ && chunk->row_group == *row_group_ + 1 ? in_order_ + 1 : 0;
         row_group_ = chunk->row_group;
         if (in_order_ == 0) named_row_group_ = chunk->row_group;
     }
-    std::vector<ByteRange> ranges;
-    if (in_order_ == 0) return ranges;
-    uint64_t window = 0;
+    if (in_order_ == 0) return {};
     named_row_group_ = std::max(named_row_group_, *row_group_);
-    for (size_t i = *row_group_ + 1; i < layout_->row_groups.size() && window < window_max_bytes_; ++i) {
-        const auto &chunks = layout_->row_groups[i];
-        for (size_t column = 0; column < std::min(columns_.size(), chunks.size()); ++column) {
+    std::vector<ByteRange> ranges;
+    uint64_t window = 0;
+    for (size_t i = *row_group_ + 1; i < layout_->row_groups.size(); ++i) {
+        std::vector<ByteRange> wanted;
+        for (size_t column = 0; column < std::min(columns_.size(), layout_->row_groups[i].size()); ++column) {
             if (!columns_[column]) continue;
-            window += chunks[column].length;
-            if (window > window_max_bytes_) break;
-            if (i > named_row_group_) ranges.push_back(chunks[column]);
+            wanted.push_back(layout_->row_groups[i][column]);
+            window += wanted.back().length;
         }
-        if (window <= window_max_bytes_) named_row_group_ = std::max(named_row_group_, i);
+        // In whole: a part of what will be read at once would only cut that read into more requests.
+        if (window > window_max_bytes_) break;
+        if (i <= named_row_group_) continue;
+        ranges.insert(ranges.end(), wanted.begin(), wanted.end());
+        named_row_group_ = i;
     }
     return ranges;
 }

@@ -1,7 +1,7 @@
 // What a reader will want next: pure. Follows, in this order: ranges that the caller said it will read; the column
-// chunks of a Parquet file whose layout is known (the columns read so far, in the next row group, once two row groups
-// have been read in order); else bytes behind the last read, in a window that doubles while reads follow each other.
-// One object a reader; not thread-safe.
+// chunks of a Parquet file whose layout is known (the columns read so far, in the next row groups that fit the window
+// whole, once two row groups have been read in order, by however many threads); else bytes behind the last read, in a
+// window that doubles while reads follow each other. One object a reader; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ public:
 
 private:
     std::vector<ByteRange> after_expected(uint64_t offset, uint64_t length);
-    std::vector<ByteRange> after_chunk(uint64_t offset);
+    std::vector<ByteRange> after_chunk(uint64_t offset, uint64_t length);
     std::vector<ByteRange> after_sequential(uint64_t offset, uint64_t length);
 
     struct Chunk {

@@ -62,6 +62,28 @@ TEST(ReadAheadTest, columns_that_are_read_are_followed_into_the_next_row_groups)
     EXPECT_EQ(ahead.after(at(2, 1), kMiB), (Ranges{{at(4, 1), kMiB}, {at(4, 3), kMiB}}));
 }
 
+TEST(ReadAheadTest, a_read_of_a_whole_row_group_is_followed_by_whole_ones) {
+    ReadAhead ahead(100 * kMiB, 10 * kMiB);
+    ahead.learn(layout());
+    EXPECT_EQ(ahead.after(at(0, 0), 4 * kMiB), Ranges());
+    const auto ranges = ahead.after(at(1, 0), 4 * kMiB);
+    ASSERT_EQ(ranges.size(), 8U) << "the third and the fourth, but not a part of the fifth";
+    EXPECT_EQ(ranges.front(), (ByteRange{at(2, 0), kMiB}));
+    EXPECT_EQ(ranges.back(), (ByteRange{at(3, 3), kMiB}));
+    EXPECT_EQ(ahead.after(at(2, 0), 4 * kMiB).size(), 4U);
+}
+
+TEST(ReadAheadTest, threads_that_share_a_reader_are_in_order_together) {
+    ReadAhead ahead(100 * kMiB, 4 * kMiB);
+    ahead.learn(layout());
+    EXPECT_EQ(ahead.after(at(0, 1), kMiB), Ranges());
+    EXPECT_EQ(ahead.after(at(1, 1), kMiB).size(), 3U);
+    // The first thread goes on where it was, the second is ahead.
+    EXPECT_EQ(ahead.after(at(0, 1) + kMiB / 2, kMiB / 4), Ranges());
+    EXPECT_EQ(ahead.after(at(2, 1), kMiB), Ranges()) << "named already";
+    EXPECT_EQ(ahead.after(at(3, 1), kMiB), Ranges());
+}
+
 TEST(ReadAheadTest, row_groups_that_are_skipped_are_not_read_ahead) {
     ReadAhead ahead(100 * kMiB, 8 * kMiB);
     ahead.learn(layout());

@@ -29,7 +29,7 @@ namespace roost::cache {
 
 struct SegmentCacheOptions {
     BlockStoreOptions blocks;
-    uint64_t fetch_max_bytes = 8 << 20;        // of one request; a column chunk of DuckDB's row groups should fit
+    uint64_t fetch_max_bytes = 16 << 20;       // of one request; a row group that DuckDB reads at once should fit
     uint64_t read_ahead_max_bytes = 16 << 20;  // ahead of one reader; 0: none
     uint64_t recent_max_bytes = 64 << 20;      // of memory: fetched and not on the disk
     uint32_t fetch_threads = 8;                // beside the readers' own; 0: everything in turn

@@ -80,7 +80,7 @@ FetcherCounters StoreFetcher::counters() {
     return counters_;
 }
 
-int64_t StoreFetcher::hedge_after_us() {
+int64_t StoreFetcher::hedge_after_us(size_t length) {
     std::array<int64_t, 128> sorted;
     size_t count = 0;
     {
@@ -91,10 +91,13 @@ int64_t StoreFetcher::hedge_after_us() {
     }
     const auto at = sorted.begin() + static_cast<int64_t>(count - 1 - count / 20);
     std::nth_element(sorted.begin(), at, sorted.begin() + static_cast<int64_t>(count));
-    return std::max(*at, options_.hedge_least_ms * 1000);
+    const auto transfer_us =
+        length > options_.hedge_small_bytes ? static_cast<int64_t>(length * 1'000'000 / options_.hedge_bytes_per_s) : 0;
+    return std::max(*at, options_.hedge_least_ms * 1000) + transfer_us;
 }
 
-void StoreFetcher::note_duration(int64_t us) {
+void StoreFetcher::note_duration(int64_t us, size_t length) {
+    if (length > options_.hedge_small_bytes) return;
     MutexLock lock(mutex_);
     durations_us_[durations_++ % durations_us_.size()] = us;
 }
@@ -154,7 +157,7 @@ bool StoreFetcher::start(const std::shared_ptr<Race> &race, size_t runner) {
         const int64_t begun_us = clock_.monotonic_us();
         Status status = patience.left(clock_);
         if (status.ok()) status = store_->fetch(race->file, race->offset, race->length, bytes.get(), patience, from);
-        if (status.ok()) note_duration(clock_.monotonic_us() - begun_us);
+        if (status.ok()) note_duration(clock_.monotonic_us() - begun_us, race->length);
         MutexLock lock(race->mutex);
         race->runners[runner] = {std::move(bytes), std::move(status), from, true};
         race->changed.notify_all();
@@ -167,7 +170,7 @@ Status StoreFetcher::attempt(const FileKey &file, uint64_t offset, size_t length
         MutexLock lock(mutex_);
         hedge_budget_ = std::min(kHedgesSavedMax, hedge_budget_ + options_.hedge_share);
     }
-    const int64_t hedge_after = options_.hedge_share > 0 ? hedge_after_us() : 0;
+    const int64_t hedge_after = options_.hedge_share > 0 ? hedge_after_us(length) : 0;
     auto race = std::make_shared<Race>();
     race->file = file;
     race->offset = offset;
@@ -177,7 +180,7 @@ Status StoreFetcher::attempt(const FileKey &file, uint64_t offset, size_t length
     const int64_t begun_us = clock_.monotonic_us();
     if (hedge_after == 0 || !start(race, 0)) {
         Status status = store_->fetch(file, offset, length, buffer, patience, from);
-        if (status.ok()) note_duration(clock_.monotonic_us() - begun_us);
+        if (status.ok()) note_duration(clock_.monotonic_us() - begun_us, length);
         MutexLock lock(mutex_);
         if (hedge_after == 0) ++counters_.requests;
         return status;

@@ -26,6 +26,9 @@ struct StoreFetcherOptions {
     int64_t backoff_first_ms = 50, backoff_max_ms = 2'000;
     double hedge_share = 0.05;  // of requests; 0: no hedges
     int64_t hedge_least_ms = 50;
+    // Requests of more than hedge_small_bytes don't say what is slow, and are given the time that their bytes take at
+    // this pace beside: most of theirs is transfer, and a second one only doubles it.
+    uint64_t hedge_small_bytes = 1 << 20, hedge_bytes_per_s = 8 << 20;
     uint32_t threads = 16;  // for requests that may be hedged: that many at once, further ones are not
 };
 
@@ -55,8 +58,8 @@ public:
     Status fetch(const FileKey &file, uint64_t offset, size_t length, char *buffer, const Patience &patience,
                  Source &from) override;
     FetcherCounters counters();
-    // How long an answer is waited for before a hedge; 0: not known yet.
-    int64_t hedge_after_us();
+    // How long an answer of so many bytes is waited for before a hedge; 0: not known yet.
+    int64_t hedge_after_us(size_t length);
 
 private:
     struct Race;
@@ -65,7 +68,7 @@ private:
                    Source &from);
     bool start(const std::shared_ptr<Race> &race, size_t runner);
     bool take_hedge();
-    void note_duration(int64_t us);
+    void note_duration(int64_t us, size_t length);
     int64_t backoff_us(uint32_t failures);
 
     const std::shared_ptr<Store> store_;

@@ -83,9 +83,10 @@ Status DuckdbEngine::open_cache(const EngineOptions &options) {
     cache_options.blocks.max_bytes = options.cache_max_bytes;
     // Half for what is under way, half for what was fetched and is not on the disk.
     const uint64_t half_bytes = options.cache_memory_bytes / 2, block_bytes = cache_options.blocks.block_bytes;
-    cache_options.fetch_threads = static_cast<uint32_t>(std::clamp<uint64_t>(half_bytes / block_bytes, 2, 8));
+    const uint64_t fetch_max_bytes = cache_options.fetch_max_bytes;
+    cache_options.fetch_threads = static_cast<uint32_t>(std::clamp<uint64_t>(half_bytes / fetch_max_bytes, 2, 8));
     cache_options.fetch_max_bytes =
-        std::clamp<uint64_t>(half_bytes / cache_options.fetch_threads / block_bytes, 1, 8) * block_bytes;
+        std::clamp(half_bytes / cache_options.fetch_threads / block_bytes * block_bytes, block_bytes, fetch_max_bytes);
     cache_options.recent_max_bytes = std::clamp<uint64_t>(half_bytes, 4 << 20, 64 << 20);
     ROOST_ASSIGN_OR_RETURN(parts_.cache, cache::SegmentCache::open(cache::make_posix_disk(options.dir + "/cache"),
                                                                    cache_options, parts_.clock, *parts_.log));
