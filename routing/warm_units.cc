@@ -12,15 +12,21 @@ void WarmUnits::know(const std::string &catalog, const std::shared_ptr<const Lak
     if (lake.state == state) return;
     const uint64_t before_snapshot = lake.state ? lake.state->snapshot().id : 0;
     lake.state = state;
-    std::map<uint64_t, std::shared_ptr<const TableDefinition>> now;
-    for (const auto &table : state->tables()) now.emplace_hint(now.end(), table->id(), table->definition);
+    std::map<uint64_t, Lake::Table> now;
+    for (const auto &table : state->tables()) {
+        now.emplace_hint(now.end(), table->id(), Lake::Table{table->definition, table->data});
+    }
     // Those that are gone first: a table made anew has the folder of the one before.
     for (const auto &[id, table] : lake.tables) {
-        if (!now.contains(id)) end_table(catalog, *table, before_snapshot);
+        if (!now.contains(id)) end_table(catalog, *table.definition, before_snapshot);
     }
     for (const auto &[id, table] : now) {
         const auto before = lake.tables.find(id);
-        if (before == lake.tables.end() || before->second != table) begin_table(catalog, table);
+        const bool is_new = before == lake.tables.end();
+        if (is_new || before->second.definition != table.definition) begin_table(catalog, table.definition);
+        if (!is_new && directory_ && before->second.data.lock() != table.data.lock()) {
+            directory_->changed(placement::catalog_id(catalog), id, state->snapshot().id);
+        }
     }
     lake.tables = std::move(now);
 }

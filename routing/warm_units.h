@@ -60,7 +60,11 @@ private:
 
     struct Lake {
         std::shared_ptr<const LakeState> state;
-        std::map<uint64_t, std::shared_ptr<const TableDefinition>> tables;  // by id
+        struct Table {
+            std::shared_ptr<const TableDefinition> definition;
+            std::weak_ptr<const TableData> data;  // states share what a commit left alone
+        };
+        std::map<uint64_t, Table> tables;  // by id
     };
     Node &node_of(const Uuid &node, uint64_t incarnation);
     void set(Node &node, const std::string &folder, const Warm &warm);

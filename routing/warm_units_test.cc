@@ -88,6 +88,26 @@ TEST_F(WarmUnitsTest, ATableMadeAnewInTheSameFolderIsColdButAtItsWriter) {
     EXPECT_EQ(units.find(kT)->table->id, 2);
 }
 
+TEST_F(WarmUnitsTest, AChangeThatTheMirrorSeesMakesHomesStale) {
+    const auto first = lake(1, {{1, kT}});
+    units.know("lake", first);
+    units.report(a, 1, report({{kT, 100, 1}}, true));
+    const placement::UnitId unit{placement::catalog_id("lake"), 1, 0};
+    directory.committed(a, 1, {&unit, 1}, 1);
+    const auto fresh = [&] { return directory.find(unit)->is_fresh(*directory.find(unit)->home(a)); };
+    EXPECT_TRUE(fresh());
+    LakeSnapshot at;
+    at.id = 2;
+    units.know("lake", std::make_shared<LakeState>(*first, at, first->tables()));
+    EXPECT_TRUE(fresh()) << "the commit was to another table";
+    auto changed = std::make_shared<TableState>(*first->tables()[0]);
+    changed->data = std::make_shared<TableData>();
+    at.id = 3;
+    units.know("lake", std::make_shared<LakeState>(*first, at, LakeState::Tables{changed}));
+    EXPECT_FALSE(fresh());
+    EXPECT_EQ(directory.find(unit)->epoch, 3);
+}
+
 TEST_F(WarmUnitsTest, ANewRunOfANodeIsColdUntilItSaysWhatItHas) {
     units.know("lake", lake(1, {{1, kT}}));
     units.report(a, 1, report({{kT, 100, 1}}, true));

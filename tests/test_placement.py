@@ -2,7 +2,10 @@
 The long form, through psql and pgjdbc as well, is tests/warm_pool.py."""
 
 import json
+import shutil
+import signal
 
+import psutil
 import psycopg
 import pytest
 
@@ -153,6 +156,35 @@ def test_people_see_and_move_what_is_warm(warm):
     assert json.loads(pinned.stdout)[0]["bytes"] > 0, pinned
     refused = run_roost("cache", "warm", "t4", "--node", "nobody", *directory)
     assert refused.returncode == 1 and "nobody" in refused.stderr
+
+
+def test_a_replaced_volume_is_another_node(warm):
+    warm.restart("auto", cold=True)
+    unwritten = (2, 4, 5)
+    for table in unwritten:
+        warm.read_http(table)
+    wait_until(lambda: all(warm.homes(table) for table in unwritten), ANSWER_WITHIN_S, "all is warm")
+    name = warm.homes(5)[0]
+    index = int(name.rsplit("-", 1)[1]) - 1
+    nodes = {node["id"]: node["name"] for node in warm.pool.request("GET", "/api/nodes").json()}
+    old = warm.pool.node_pid(index)
+    supervisor = warm.pool.process
+    supervisor.send_signal(signal.SIGSTOP)  # so that nobody starts it again before its volume is gone
+    try:
+        warm.pool.kill_node(index)
+        wait_until(lambda: not running(old), ANSWER_WITHIN_S, "it is dead")
+        shutil.rmtree(warm.pool.dir / "nodes" / str(index + 1))
+    finally:
+        supervisor.send_signal(signal.SIGCONT)
+    warm.pool.wait_node_replaced(index, old)
+    fetched, _ = warm.fetched(lambda: [warm.read_pg([table]) for table in unwritten])
+    assert fetched > 0, "what it had is fetched again"
+    known = {home["node_id"] for table in unwritten for home in warm.placed(table)}
+    assert not [id for id, node in nodes.items() if node == name and id in known], "and its old identity is forgotten"
+
+
+def running(pid):
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def test_bytes_by_source_are_in_the_metrics(warm):

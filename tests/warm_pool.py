@@ -183,10 +183,12 @@ class WarmPool:
 
     def homes(self, table, state=None):
         """Names of the nodes where a table (a name, or the number of one of the pool's) is warm, or in that state."""
+        return [home["node"] for home in self.placed(table) if home["warm_bytes"] > 0 and state in (None, home["state"])]
+
+    def placed(self, table):
         name = f"t{table}" if isinstance(table, int) else table
         answer = self.pool.request("GET", f"/api/workspaces/main/placement?table={name}")
-        homes = answer.json()[0]["homes"] if answer.status_code == 200 else []
-        return [home["node"] for home in homes if home["warm_bytes"] > 0 and state in (None, home["state"])]
+        return answer.json()[0]["homes"] if answer.status_code == 200 else []
 
     def fetched(self, call):
         """Bytes and requests of the store meanwhile."""
