@@ -38,9 +38,12 @@ public:
         try {
             auto handle = take(file);
             handle->file_system.Read(*handle, buffer, static_cast<int64_t>(length), offset);
-            give_back(std::move(handle));
+            give_back(file, std::move(handle));
         } catch (const std::exception &error) {
-            return status_of(error, "", {});
+            Status status = status_of(error, "", {});
+            // The client compares the ETag of each answer: the object is another one now.
+            if (status.message().find("ETag on reading") == std::string::npos) return status;
+            return Status(Code::conflict, status.message());
         }
         from = cache::Source::store;
         return Status();
@@ -53,8 +56,8 @@ private:
         {
             MutexLock lock(mutex_);
             for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-                if ((*it)->path != file.path) continue;
-                Handle handle = std::move(*it);
+                if (it->handle->path != file.path || it->version != file.version) continue;
+                Handle handle = std::move(it->handle);
                 idle_.erase(it);
                 return handle;
             }
@@ -63,22 +66,26 @@ private:
         duckdb::OpenFileInfo info(file.path);
         info.extended_info = duckdb::make_shared_ptr<duckdb::ExtendedOpenFileInfo>();
         info.extended_info->options["file_size"] = duckdb::Value::UBIGINT(file.size_bytes);
-        info.extended_info->options["etag"] = duckdb::Value("");
+        info.extended_info->options["etag"] = duckdb::Value(file.version == cache::kImmutable ? "" : file.version);
         info.extended_info->options["last_modified"] = duckdb::Value::TIMESTAMP(duckdb::timestamp_t(0));
         // Direct: the cache reads in large parts, the client's own buffer would only copy them.
         auto flags = duckdb::FileFlags::FILE_FLAGS_READ;
         flags |= duckdb::FileFlags::FILE_FLAGS_DIRECT_IO;
         return keys_->database().GetFileSystem().OpenFile(info, flags);
     }
-    void give_back(Handle handle) {
+    void give_back(const cache::FileKey &file, Handle handle) {
         MutexLock lock(mutex_);
-        idle_.push_back(std::move(handle));
+        idle_.push_back({file.version, std::move(handle)});
         if (idle_.size() > kIdleHandlesMax) idle_.erase(idle_.begin());
     }
 
     const std::shared_ptr<StoreKeys> keys_;  // after idle_ goes: handles use its database
     Mutex mutex_;
-    std::vector<Handle> idle_ ROOST_GUARDED_BY(mutex_);
+    struct Idle {
+        std::string version;
+        Handle handle;
+    };
+    std::vector<Idle> idle_ ROOST_GUARDED_BY(mutex_);
 };
 
 cache::FileKey key_of(const std::string &path, uint64_t size_bytes) {
@@ -126,14 +133,23 @@ std::unique_ptr<cache::CacheReader> ObjectCache::reader(const std::string &path,
     return cache_.reader(key_of(path, size_bytes), folder, store_, reads ? reads->stats_of(path, folder) : nullptr);
 }
 
+std::unique_ptr<cache::CacheReader> ObjectCache::reader(const std::string &path, const std::string &etag,
+                                                        uint64_t size_bytes, StatementReads *reads) {
+    const std::string folder = folder_of(path);
+    return cache_.reader({path, etag, size_bytes}, folder, store_, reads ? reads->stats_of(path, folder) : nullptr);
+}
+
 void ObjectCache::written(cache::CacheWriter &writer, const std::string &path, uint64_t size_bytes) {
     (void)writer.commit(key_of(path, size_bytes), folder_of(path));
 }
 
 CachedObject::CachedObject(duckdb::FileSystem &files, const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
                            std::unique_ptr<cache::CacheReader> reader, duckdb::optional_ptr<duckdb::FileOpener> opener,
-                           OpenPlain open_plain)
-    : duckdb::FileHandle(files, file.path, flags), reader_(std::move(reader)), open_plain_(std::move(open_plain)) {
+                           OpenPlain open_plain, ObjectIdentity identity)
+    : duckdb::FileHandle(files, file.path, flags),
+      reader_(std::move(reader)),
+      open_plain_(std::move(open_plain)),
+      identity_(std::move(identity)) {
     duckdb::optional_ptr<duckdb::ClientContext> context = opener ? opener->TryGetClientContext() : nullptr;
     if (context) patience_.cancellation = std::make_shared<Interrupted>(*context);
 }

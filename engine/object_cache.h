@@ -2,8 +2,9 @@
 // store's own client and keys (those of `StoreKeys`, so that a fetch may outlive the instance that asked), with retries
 // and a hedge. Its handles are served by the file system that made them (object_store.cc). Thread-safe.
 //
-// Only what DuckLake names goes through it, with the size that its catalog says: such files never change under their
-// name, so that opening one asks the store nothing.
+// What DuckLake names goes through it with the size that its catalog says: such files never change under their name, so
+// that opening one asks the store nothing. Files of others go through it by the ETag that they had when they were
+// opened: the store is asked for it each time, bytes of two versions are never mixed.
 #pragma once
 
 #include <functional>
@@ -32,6 +33,9 @@ public:
     static std::optional<uint64_t> size_of(const duckdb::OpenFileInfo &file);
     // `reads`: the statement that reads it, may be null.
     std::unique_ptr<cache::CacheReader> reader(const std::string &path, uint64_t size_bytes, StatementReads *reads);
+    // Of a file of others; `etag` as the store writes it.
+    std::unique_ptr<cache::CacheReader> reader(const std::string &path, const std::string &etag, uint64_t size_bytes,
+                                               StatementReads *reads);
     std::unique_ptr<cache::CacheWriter> writer() { return cache_.writer(); }
     // The object was written whole.
     void written(cache::CacheWriter &writer, const std::string &path, uint64_t size_bytes);
@@ -47,6 +51,12 @@ private:
     std::shared_ptr<cache::Store> store_;
 };
 
+// What DuckDB tells versions of a file apart by; objects of a lake have neither.
+struct ObjectIdentity {
+    std::string tag;
+    duckdb::timestamp_t modified{0};
+};
+
 // An object that is read through the cache. What the cache can't get is asked of the client once more, whose error it
 // then is.
 class CachedObject final : public duckdb::FileHandle {
@@ -54,7 +64,8 @@ public:
     using OpenPlain = std::function<duckdb::unique_ptr<duckdb::FileHandle>()>;
     CachedObject(duckdb::FileSystem &files, const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
                  std::unique_ptr<cache::CacheReader> reader, duckdb::optional_ptr<duckdb::FileOpener> opener,
-                 OpenPlain open_plain);
+                 OpenPlain open_plain, ObjectIdentity identity = {});
+    const ObjectIdentity &identity() const { return identity_; }
     void Close() override {}
     // Throws DuckDB's exceptions.
     void read(void *buffer, int64_t length, uint64_t offset);
@@ -65,6 +76,7 @@ public:
 private:
     const std::unique_ptr<cache::CacheReader> reader_;
     const OpenPlain open_plain_;
+    const ObjectIdentity identity_;
     cache::Patience patience_;
 };
 

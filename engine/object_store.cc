@@ -169,9 +169,15 @@ public:
         const auto *object = dynamic_cast<CachedObject *>(&handle);
         return object != nullptr ? object->position : handle.Cast<TeedObject>().size_bytes;
     }
-    // As DuckLake tells the client: objects of a lake have neither.
-    duckdb::timestamp_t GetLastModifiedTime(duckdb::FileHandle &) override { return duckdb::timestamp_t(0); }
-    std::string GetVersionTag(duckdb::FileHandle &) override { return ""; }
+    // As DuckLake tells the client: objects of a lake have neither. Those of others have what the store says.
+    duckdb::timestamp_t GetLastModifiedTime(duckdb::FileHandle &handle) override {
+        const auto *object = dynamic_cast<CachedObject *>(&handle);
+        return object != nullptr ? object->identity().modified : duckdb::timestamp_t(0);
+    }
+    std::string GetVersionTag(duckdb::FileHandle &handle) override {
+        const auto *object = dynamic_cast<CachedObject *>(&handle);
+        return object != nullptr ? object->identity().tag : "";
+    }
     duckdb::FileType GetFileType(duckdb::FileHandle &) override { return duckdb::FileType::FILE_TYPE_REGULAR; }
     bool OnDiskFile(duckdb::FileHandle &) override { return false; }
 
@@ -185,7 +191,7 @@ protected:
     duckdb::unique_ptr<duckdb::FileHandle> OpenFileExtended(const duckdb::OpenFileInfo &file,
                                                             duckdb::FileOpenFlags flags, Opener opener) override {
         const auto version = wall_->check_open(file, access_of(flags));
-        if (version) return open_pinned(file.path, flags, *version);
+        if (version) return open_pinned(file.path, flags, *version, opener);
         if (cache_ && !wall_->is_external(file.path)) return open_cached(file, flags, opener);
         return client_->OpenFile(file, flags, &opener_);
     }
@@ -206,12 +212,16 @@ private:
     static Access access_of(const duckdb::FileOpenFlags &flags) {
         return flags.OpenForWriting() ? Access::write : Access::read;
     }
+    // The account of the statement that opens a file; may be null.
+    static std::shared_ptr<StatementReads> reads_at(Opener opener) {
+        duckdb::optional_ptr<duckdb::ClientContext> context;
+        if (opener) context = opener->TryGetClientContext();
+        return context ? reads_of(*context) : nullptr;
+    }
     duckdb::unique_ptr<duckdb::FileHandle> open_cached(const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
                                                        Opener opener) {
         const auto open_plain = [this, file, flags] { return client_->OpenFile(file, flags, &opener_); };
-        duckdb::optional_ptr<duckdb::ClientContext> context;
-        if (opener) context = opener->TryGetClientContext();
-        const std::shared_ptr<StatementReads> reads = context ? reads_of(*context) : nullptr;
+        const std::shared_ptr<StatementReads> reads = reads_at(opener);
         if (flags.OpenForWriting()) {
             auto handle = open_plain();
             if (!handle || flags.OpenForReading()) return handle;
@@ -224,8 +234,8 @@ private:
     }
     // By its path alone, so that the client asks the store what it is. The client compares the ETag that it got then
     // with that of each part it reads.
-    duckdb::unique_ptr<duckdb::FileHandle> open_pinned(const std::string &path, duckdb::FileOpenFlags flags,
-                                                       const FileVersion &version) {
+    duckdb::unique_ptr<duckdb::FileHandle> open_as_registered(const std::string &path, duckdb::FileOpenFlags flags,
+                                                              const FileVersion &version) {
         duckdb::unique_ptr<duckdb::FileHandle> handle;
         try {
             handle = client_->OpenFile(path, flags, &opener_);
@@ -237,6 +247,17 @@ private:
         }
         check_pinned(path, version, version_of(*client_, *handle));
         return handle;
+    }
+    // What is cached of that version needs no more of the store than that.
+    duckdb::unique_ptr<duckdb::FileHandle> open_pinned(const std::string &path, duckdb::FileOpenFlags flags,
+                                                       const FileVersion &version, Opener opener) {
+        auto handle = open_as_registered(path, flags, version);
+        const std::string tag = client_->GetVersionTag(*handle);
+        if (!cache_ || tag.empty()) return handle;
+        auto reader = cache_->reader(path, tag, version.size_bytes, reads_at(opener).get());
+        const auto open_plain = [this, path, flags, version] { return open_as_registered(path, flags, version); };
+        return duckdb::make_uniq<CachedObject>(*this, duckdb::OpenFileInfo(path), flags, std::move(reader), opener,
+                                               open_plain, ObjectIdentity{tag, client_->GetLastModifiedTime(*handle)});
     }
     duckdb::vector<duckdb::OpenFileInfo> matches(const std::string &pattern, const duckdb::FileGlobInput &input) {
         const size_t wildcard = pattern.find_first_of("*?[{");

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
+import duck
 from fault_proxy import Fault, FaultProxy, Refuse
-from pool import Pool
+from pool import Pool, StatementFailed, run_roost
 from stores import S3
 
 ROWS = 400_000
@@ -144,3 +145,40 @@ def test_sixteen_cold_readers_fetch_each_byte_once(lake):
     fetched = lake.fetched(all_at_once)
     assert not failures, failures[0]
     assert 0.98 * size < fetched < 1.02 * size
+
+
+def test_files_of_others_are_fetched_once_and_never_mixed(tmp_path):
+    with contextlib.ExitStack() as stack:
+        s3 = stack.enter_context(S3(tmp_path / "s3"))
+        (s3.root / "theirs").mkdir()
+        store = stack.enter_context(FaultProxy(("127.0.0.1", s3.port)))
+        flags = s3.flags(port=store.port) + ["--cache-max-bytes", "256MiB", "--external", "s3://theirs/zone"]
+        pool = stack.enter_context(Pool(tmp_path / "pool", nodes=1, node_memory="1GiB", flags=flags, env=s3.env()))
+        client = duck.connect("httpfs")
+        for name, value in (("endpoint", f"127.0.0.1:{s3.port}"), ("region", "us-east-1"), ("use_ssl", "false"),
+                            ("url_style", "path"), ("access_key_id", s3.access_key), ("secret_access_key", s3.secret_key)):
+            client.execute(f"SET s3_{name} = '{value}'")
+
+        def put(first):
+            client.execute(f"COPY (SELECT range AS i, md5(range::VARCHAR) AS s FROM range({first}, {first} + 200000)) "
+                           f"TO 's3://theirs/zone/f.parquet' (FORMAT parquet)")
+        put(0)
+        size = next(s3.root.glob("theirs/zone/f.parquet")).stat().st_size
+        done = run_roost("import", "--in-place", "--dir", pool.dir, "--into", "theirs", "s3://theirs/zone/f.parquet")
+        assert done.returncode == 0, done.stderr
+        lake = Lake()
+        lake.store = store
+
+        def read():
+            assert pool.sql("SELECT count(*) AS n, max(s) AS m, sum(i)::BIGINT AS t FROM theirs")[0]["n"] in (200_000, "200000")
+        lake.fetched(read)
+        assert lake.fetched(read) < size / 20
+        pool.stop()
+        pool.start()
+        assert lake.fetched(read) < size / 20, "after a restart, too"
+        put(1)
+        with pytest.raises(StatementFailed) as failed:
+            read()
+        assert "was changed after it was registered" in str(failed.value.statement)
+        put(0)
+        read()
