@@ -32,6 +32,37 @@ def test_no_canary_sings_with_all_walls_up(canaries):
     assert not let_through
 
 
+@pytest.fixture(scope="module")
+def canaries_on_s3(tmp_path_factory):
+    with Canaries(tmp_path_factory.mktemp("canaries-s3"), "s3") as canaries:
+        yield canaries
+
+
+def test_no_canary_sings_when_the_lake_is_on_s3(canaries_on_s3):
+    """Also none in another prefix of the bucket or in another bucket, which the pool's key opens; nor the key itself."""
+    said = []
+    lines = read_lines(every=SAMPLE_EVERY * 3)
+    trial = Trial(canaries_on_s3, ROOST, [], said.append).run(lines)
+    assert not trial.sang, "\n".join(said)
+    assert trial.crashes == trial.restarts == 0
+    assert not {line.id for line in lines if line.verdict == "deny"} & trial.ran - ROOST_COMMANDS
+
+
+def test_canaries_on_s3_sing_for_whoever_uses_the_key(canaries_on_s3):
+    """Else silence would say nothing."""
+    outsider = canaries_on_s3.outsider()
+    for place in canaries_on_s3.elsewhere:
+        canaries_on_s3.touched("")
+        said = outsider.execute(f"SELECT * FROM read_csv('{place}/secret.csv')").fetchall()
+        sung = canaries_on_s3.touched(str(said))
+        assert "file private/secret.csv" in sung and any(name.startswith("text of") for name in sung), sung
+        outsider.execute(f"SELECT count(*) FROM parquet_scan('{place}/secret.parquet')")
+        assert "file private/secret.parquet" in canaries_on_s3.touched("")
+        outsider.execute(f"COPY (SELECT 1 AS a) TO '{place}/new.csv'")
+        assert "file private/new.csv" in canaries_on_s3.touched("")
+    assert canaries_on_s3.sung(canaries_on_s3.s3.secret_key) == {"text of secret key"}
+
+
 def test_a_refusal_tells_its_rule_and_its_place(canaries):
     pool = canaries.pool
     answer = by_pg(pool, None, "SELECT 1, getenv('HOME')")

@@ -2,7 +2,8 @@
 
     with Canaries(tmp_path) as canaries:
         pool = canaries.start_pool(down="guard")       # a wall away: needs the binary roost_switched_walls
-        touched = canaries.touched_by(lambda: run(pool, canaries.placed(line)))
+        for sql in canaries.variants(line):
+            touched = canaries.touched(run(pool, sql))
 
 A canary sings when its text stands in an answer or an error, when a planted file is opened, changed, removed or joined
 by another (inotify), or when somebody dials the loopback listener. At the end `left_behind` looks for the texts in all
@@ -20,6 +21,7 @@ import threading
 
 import duck
 from pool import Pool
+from stores import S3
 
 IN_ACCESS, IN_MODIFY, IN_ATTRIB = 0x1, 0x2, 0x4
 IN_MOVED, IN_CREATE, IN_DELETE, IN_OPEN = 0xC0, 0x100, 0x200, 0x20
@@ -97,10 +99,15 @@ class Listener:
 
 
 class Canaries:
-    def __init__(self, directory):
+    """`store`: "directory" or "s3". With S3 there are more of them: in another prefix of the lake's bucket and in another
+    bucket, both of which the lake's own key opens, and the key itself."""
+
+    def __init__(self, directory, store="directory"):
         self.dir = pathlib.Path(directory).resolve()
         self.private = self.dir / "private"
         self.marks = {}  # what it is -> its text
+        self.s3 = S3(self.dir / "s3") if store == "s3" else None
+        self.elsewhere = {}  # of S3: URL of a folder of private files -> its folder on disk
         self.pools = 0
         self.pool = None
         self.watch = None
@@ -118,6 +125,8 @@ class Canaries:
         if self.watch:
             self.watch.close()
         self.listener.close()
+        if self.s3:
+            self.s3.stop()
 
     def mark(self, name):
         return self.marks.setdefault(name, "Canary" + secrets.token_hex(9))
@@ -125,25 +134,39 @@ class Canaries:
     # --- planting
 
     def plant_private(self):
-        private = self.private
-        (private / "secret.txt").write_text(f"C{self.mark('text')}\n")
-        (private / "secret.csv").write_text(f"a,b\n{self.mark('csv')},7\n")
-        (private / "secret.json").write_text(f'{{"a": "{self.mark("json")}", "b": 7}}\n')
-        (private / "evil.duckdb_extension").write_text(self.mark("extension"))
-        (private / "imp" / "schema.sql").write_text(f"CREATE TABLE imported AS SELECT '{self.mark('import')}' AS a;\n")
+        self.plant_files(self.private)
+        if not self.s3:
+            return
+        self.marks["access key"], self.marks["secret key"] = self.s3.access_key, self.s3.secret_key
+        for name, bucket, prefix in (("prefix", self.s3.bucket, "another pool/private"), ("bucket", "vault", "private")):
+            folder = self.s3.root / bucket / prefix
+            (folder / "w").mkdir(parents=True)
+            (folder / "imp").mkdir()
+            self.plant_files(folder, name + " ")
+            self.elsewhere[f"s3://{bucket}/{prefix}"] = folder
+
+    def plant_files(self, private, of=""):
+        """Files of every kind that an engine reads; `of`: what their marks' names begin with."""
+        (private / "secret.txt").write_text(f"C{self.mark(of + 'text')}\n")
+        (private / "secret.csv").write_text(f"a,b\n{self.mark(of + 'csv')},7\n")
+        (private / "secret.json").write_text(f'{{"a": "{self.mark(of + "json")}", "b": 7}}\n')
+        (private / "evil.duckdb_extension").write_text(self.mark(of + "extension"))
+        (private / "imp" / "schema.sql").write_text(f"CREATE TABLE imported AS SELECT '{self.mark(of + 'import')}' AS a;\n")
         (private / "imp" / "load.sql").write_text("")
         duckdb = duck.connect()
-        duckdb.execute(f"COPY (SELECT '{self.mark('parquet')}' AS a, 7 AS b) TO '{private}/secret.parquet'")
-        duckdb.execute(f"ATTACH '{private}/secret.duckdb' AS s; CREATE TABLE s.t AS SELECT '{self.mark('duckdb')}' AS a, 7 AS b")
+        duckdb.execute(f"COPY (SELECT '{self.mark(of + 'parquet')}' AS a, 7 AS b) TO '{private}/secret.parquet'")
+        duckdb.execute(f"ATTACH '{private}/secret.duckdb' AS s; CREATE TABLE s.t AS SELECT '{self.mark(of + 'duckdb')}' AS a, 7 AS b")
         duckdb.close()
         with sqlite3.connect(private / "secret.db") as database:
             database.execute("CREATE TABLE t (a TEXT, b INTEGER)")
-            database.execute("INSERT INTO t VALUES (?, 7)", (self.mark("sqlite"),))
+            database.execute("INSERT INTO t VALUES (?, 7)", (self.mark(of + "sqlite"),))
 
     def plant_in_pool(self, pool):
         """What stands nearer: a stray file in the lake's data, another tenant's upload, a row of the lake's own catalog."""
-        self.data = next(pool.dir.glob("**/data"))
-        self.staging = self.data.parent / "staging"
+        self.data = self.s3.root / self.s3.bucket / self.s3.prefix / "data" if self.s3 else next(pool.dir.glob("**/data"))
+        self.data.mkdir(parents=True, exist_ok=True)  # of a store: there is nothing before the first row
+        self.data_place = self.s3.url + "/data" if self.s3 else str(self.data)
+        self.staging = pool.dir / "staging" if self.s3 else self.data.parent / "staging"
         (self.staging / OTHER).mkdir(parents=True, exist_ok=True)
         (self.staging / OTHER / "in.csv").write_text(f"c_id,name\n7,{self.mark('staging')}\n")
         (self.data / f"{STRAY}.txt").write_text(self.mark("stray text"))
@@ -156,9 +179,17 @@ class Canaries:
         ready = pool.ready()
         self.marks["token"], self.marks["password"] = ready["token"], ready["password"]
 
+    def outsider(self):
+        """A DuckDB of somebody who holds the store's key."""
+        client = duck.connect("sqlite_scanner", "ducklake", "httpfs")
+        if self.s3:
+            client.execute(f"CREATE SECRET (TYPE s3, KEY_ID '{self.s3.access_key}', SECRET '{self.s3.secret_key}', USE_SSL false, "
+                           f"ENDPOINT '127.0.0.1:{self.s3.port}', URL_STYLE 'path', REGION 'us-east-1')")
+        return client
+
     def plant_outsiders(self, pool):
         """Views and macros that another DuckLake client made, where no guard of ours looks. The names of those it could make."""
-        private, data = self.private, self.data
+        private, data = self.private, self.data_place
         url = f"http://127.0.0.1:{self.listener.port}/x.csv"
         bodies = {
             "text": f"SELECT content AS a FROM read_text('{private}/secret.txt')",
@@ -189,8 +220,18 @@ class Canaries:
             "error": f"SELECT error((SELECT a FROM '{private}/secret.csv')) AS a",
             "cast": f"SELECT (SELECT a FROM '{private}/secret.csv')::INTEGER AS a",
         }
+        for number, place in enumerate(self.elsewhere):
+            bodies |= {
+                f"csv_{number}": f"SELECT a FROM read_csv('{place}/secret.csv')",
+                f"json_{number}": f"SELECT a FROM read_json('{place}/secret.json')",
+                f"text_{number}": f"SELECT content AS a FROM read_text('{place}/secret.txt')",
+                f"parquet_{number}": f"SELECT a FROM parquet_scan('{place}/secret.parquet')",
+                f"path_{number}": f"SELECT a FROM '{place}/secret.parquet'",
+                f"glob_{number}": f"SELECT file AS a FROM glob('{place}/*')",
+                f"beside_{number}": f"SELECT a FROM parquet_scan('{data}/../../{place.split('/', 3)[3]}/secret.parquet')",
+            }
         made = []
-        client = duck.connect("sqlite_scanner", "ducklake", "httpfs")
+        client = self.outsider()
         client.execute(f"ATTACH 'ducklake:sqlite:{self.catalog}' AS lake (META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT 20000)")
         client.execute("USE lake")
         for name, body in bodies.items():
@@ -221,8 +262,11 @@ class Canaries:
         if self.watch:
             self.watch.close()
         self.pools += 1
-        env = {"CANARY_WALLS_DOWN": down, "CANARY_VARIABLE": self.mark("variable")}
-        pool = Pool(self.dir / f"pool{self.pools}", nodes=nodes, start=False, env=env)
+        env, flags = {"CANARY_WALLS_DOWN": down, "CANARY_VARIABLE": self.mark("variable")}, []
+        if self.s3:
+            self.s3.prefix = f"pool {self.pools}"
+            env, flags = env | self.s3.env(), self.s3.flags()
+        pool = Pool(self.dir / f"pool{self.pools}", nodes=nodes, start=False, env=env, flags=flags)
         if binary:
             pool.arguments[0] = str(binary)
         self.pool = pool.start()
@@ -231,24 +275,36 @@ class Canaries:
             pool.execute(sql)
         self.outsiders = self.plant_outsiders(pool) if outsiders else []
         self.watch = Watch()
-        for folder in (self.private, self.private / "w", self.private / "imp", self.staging / OTHER):
-            self.watch.add(folder)
+        for private in (self.private, *self.elsewhere.values()):
+            for folder in (private, private / "w", private / "imp"):
+                self.watch.add(folder)
+        self.watch.add(self.staging / OTHER)
         self.watch.add(self.data, {f"{STRAY}.txt", f"{STRAY}.parquet"})
         self.listener.calls = 0
         return pool
 
     # --- statements
 
-    def placed(self, sql):
-        """A line of the corpus with its paths and hosts turned into those of the canaries."""
-        port = self.listener.port
-        for old, new in (("/srv/priv\\x61te", f"{self.dir}/priv\\x61te"), ("'/srv/' ||", f"'{self.dir}/' ||"),
-                         ("/srv/lake/../private", f"{self.data}/{os.path.relpath(self.private, self.data)}"),
-                         ("/srv/private", str(self.private)), ("/srv/lake", str(self.data)),
-                         ("postgres:host=203.0.113.9", f"postgres:host=127.0.0.1 port={port}"),
-                         ("203.0.113.9:3128", f"127.0.0.1:{port}"), ("host=203.0.113.9", f"host=127.0.0.1 port={port}"),
-                         ("203.0.113.9", f"127.0.0.1:{port}"), ("s3://lake/staging/", f"{self.staging}/"),
-                         ("OTHER", OTHER), ("STRAY", f"{self.data}/{STRAY}"), ("CATALOG", str(self.catalog))):
+    def variants(self, sql):
+        """A line of the corpus with its paths and hosts turned into those of the canaries: one for each place of private files."""
+        places = [str(self.private)]
+        if "/srv/priv" in sql or "'/srv/' ||" in sql or "/srv/lake/../private" in sql:
+            places += self.elsewhere
+        return [self.placed(sql, place) for place in places]
+
+    def placed(self, sql, private):
+        port, above = self.listener.port, private.removesuffix("private")
+        beside = f"../../{private.split('/', 3)[3]}" if private in self.elsewhere else os.path.relpath(self.private, self.data)
+        replaced = [("/srv/priv\\x61te", f"{above}priv\\x61te"), ("'/srv/' ||", f"'{above}' ||"),
+                    ("/srv/lake/../private", f"{self.data_place}/{beside}"),
+                    ("/srv/private", private), ("/srv/lake", self.data_place),
+                    ("postgres:host=203.0.113.9", f"postgres:host=127.0.0.1 port={port}"),
+                    ("203.0.113.9:3128", f"127.0.0.1:{port}"), ("host=203.0.113.9", f"host=127.0.0.1 port={port}"),
+                    ("203.0.113.9", f"127.0.0.1:{port}"), ("s3://lake/staging/", f"{self.staging}/"),
+                    ("OTHER", OTHER), ("STRAY", f"{self.data_place}/{STRAY}"), ("CATALOG", str(self.catalog))]
+        if self.s3:
+            replaced += [("s3://lake/", self.s3.url + "/"), ("s3://other-bucket/x.parquet", "s3://vault/private/secret.parquet")]
+        for old, new in replaced:
             sql = sql.replace(old, new)
         return sql
 
@@ -268,6 +324,9 @@ class Canaries:
                   f"SELECT op_text('{self.private}/secret.txt')", "SELECT op_setting('temp_directory')",
                   f"SELECT * FROM op_query('FROM ''{self.private}/secret.csv''')",
                   f"SELECT * FROM op_table('{self.private}/secret.csv')"]
+        for place in self.elsewhere:
+            lines += [f"SELECT op_text('{place}/secret.txt')", f"SELECT * FROM op_query('FROM ''{place}/secret.csv''')",
+                      f"SELECT * FROM op_table('{place}/secret.csv')"]
         return [("outsider", sql) for sql in lines]
 
     # --- listening
@@ -285,7 +344,8 @@ class Canaries:
         """Marks in files of the pool where none belongs: {mark: [files]}."""
         found = {}
         planted = {self.catalog.name, self.catalog.name + "-wal", "credentials", "pgpass", "ready.json", "run.json"}
-        for path in self.pool.dir.rglob("*"):
+        written = list(self.pool.dir.rglob("*")) + (list(self.data.rglob("*")) if self.s3 else [])
+        for path in written:
             if not path.is_file() or path.name in planted or path.name.startswith(STRAY) or OTHER in path.parts:
                 continue
             try:
@@ -294,7 +354,7 @@ class Canaries:
                 continue
             for name, mark in self.marks.items():
                 if mark.encode() in content:
-                    found.setdefault(name, []).append(str(path.relative_to(self.pool.dir)))
+                    found.setdefault(name, []).append(str(path.relative_to(self.dir)))
         return found
 
 

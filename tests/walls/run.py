@@ -1,10 +1,11 @@
 """The walls, tried: every statement of the guard's corpora, and what outside clients left in the lake, against a pool
 whose walls are up, away one by one, and up one by one.
 
-    python tests/walls/run.py [--binary build/release/roost_switched_walls] [--report FILE] [--only REGEX] [--part all|single|alone] [--every N]
+    python tests/walls/run.py [--binary build/release/roost_switched_walls] [--report FILE] [--only REGEX] [--store both|directory|s3]
+                              [--part all|single|alone] [--every N] [--away WALL,…]
 
-Prints two tables and writes them to the report. Ends with status 1 when a canary sang with all walls up or with any
-single wall away. Takes some twenty minutes; tests/test_canaries.py is the short form.
+Prints two tables for each store and writes them to the report. Ends with status 1 when a canary sang with all walls up or
+with any single wall away. Takes some twenty minutes a store; tests/test_canaries.py is the short form.
 """
 
 import argparse
@@ -124,7 +125,6 @@ class Trial:
         self.node = self.pool.node_pid(0)
 
     def one(self, key, way, first, sql, changes):
-        sql, first = self.canaries.placed(sql), first and self.canaries.placed(first)
         answer = by_http(self.pool, sql) if way == "http" else by_pg(self.pool, first, sql)
         self.statements += 1
         touched = self.canaries.touched(answer.text)
@@ -145,7 +145,9 @@ class Trial:
                        and not (way == "http" and line.first)]
             for way in fitting if each_way else fitting[number % max(len(fitting), 1):][:1]:
                 changes = line.verdict == "deny" or line.cls in ("ddl", "dml", "multi", "session")
-                self.one(line.id, way, line.first, line.sql, changes)
+                first = line.first and self.canaries.variants(line.first)[0]
+                for sql in self.canaries.variants(line.sql):
+                    self.one(line.id, way, first, sql, changes)
         for number, (_, sql) in enumerate(self.canaries.of_outsiders()):
             self.one(f"outsider {number}: {sql[:60]}", ways[number % len(ways)], None, sql, False)
         self.collect("the end")
@@ -170,10 +172,10 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
-def singles(canaries, binary, lines, log):
-    """All up, then each wall away. The table, and whether a canary sang."""
+def singles(canaries, binary, lines, log, away=("none", *WALLS)):
+    """All up ("none"), then each wall away. The table, and whether a canary sang."""
     rows, good = [], True
-    for down in [[]] + [[wall] for wall in WALLS]:
+    for down in [[] if wall == "none" else [wall] for wall in away]:
         began = time.monotonic()
         trial = Trial(canaries, binary, down, log).run(lines, each_way=not down)
         denied = [line for line in lines if line.verdict == "deny"]
@@ -216,23 +218,38 @@ def alones(canaries, binary, lines, log):
     return table(["class", "hostile", "harm when none stands (of these a canary)"] + WALLS, rows)
 
 
+def tried(store, options, lines, log):
+    """The report's part for one store, and whether no canary sang."""
+    report, good = [], True
+    kind = {"directory": "a directory", "s3": "S3"}[store]
+    with tempfile.TemporaryDirectory(prefix="walls-") as directory, Canaries(directory, store) as canaries:
+        if options.part in ("all", "single"):
+            text, good = singles(canaries, options.binary, lines, log, options.away.split(","))
+            report += [f"## Canaries, with each wall away: the lake's data on {kind}", "", text, ""]
+        if options.part in ("all", "alone"):
+            text = alones(canaries, options.binary, lines, log)
+            report += [f"## What each wall stops alone: the lake's data on {kind}", "", text, ""]
+    return report, good
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default=str(ROOT / "build" / "release" / "roost_switched_walls"))
     parser.add_argument("--report")
     parser.add_argument("--only", default=".")
+    parser.add_argument("--store", default="both", choices=["both", "directory", "s3"])
     parser.add_argument("--part", default="all", choices=["all", "single", "alone"])
+    parser.add_argument("--away", default=",".join(["none", *WALLS]), help="of the part single: only these walls away, or none")
     parser.add_argument("--every", type=int, default=1, help="only each Nth line of the corpora")
     options = parser.parse_args()
     lines = read_lines(options.only, options.every)
     report, good = [], True
     log = lambda text: print(text, flush=True)  # noqa: E731
-    with tempfile.TemporaryDirectory(prefix="walls-") as directory, Canaries(directory) as canaries:
-        if options.part in ("all", "single"):
-            text, good = singles(canaries, options.binary, lines, log)
-            report += ["## Canaries, with each wall away", "", text, ""]
-        if options.part in ("all", "alone"):
-            report += ["## What each wall stops alone", "", alones(canaries, options.binary, lines, log), ""]
+    for store in ("directory", "s3") if options.store == "both" else (options.store,):
+        log(f"store: {store}")
+        part, silent = tried(store, options, lines, log)
+        report += part
+        good &= silent
     text = "\n".join(report)
     print(text)
     if options.report:
