@@ -118,6 +118,11 @@ std::optional<std::string> sql_type(const LakeColumn &column) {
 struct FrozenCatalogWriter::Impl {
     explicit Impl(Options wanted) : options(std::move(wanted)), reader(make_metadata_reader(options.address)) {}
 
+    // The columns that a table had, from a snapshot on.
+    struct Shape {
+        uint64_t begin_snapshot = 0;
+        std::vector<LakeColumn> columns;
+    };
     // What is not in the mirror and has to be read from the catalog.
     struct Missing {
         std::set<uint64_t> mapping_ids;
@@ -138,10 +143,8 @@ struct FrozenCatalogWriter::Impl {
     Status add_history(const std::set<uint64_t> &tables, uint64_t snapshot, const CallLimits &limits);
     Status add_inlined_deletes(uint64_t table_id, const std::vector<uint64_t> &files, uint64_t snapshot,
                                const CallLimits &limits);
-    Result<std::vector<LakeColumn>> shape(const TableDefinition &table, uint64_t schema_version,
-                                          const CallLimits &limits);
-    void add_inlined(uint64_t table_id, const InlinedTable &inlined, const std::vector<LakeColumn> &columns,
-                     uint64_t snapshot);
+    Result<Shape> shape(const TableDefinition &table, uint64_t schema_version, const CallLimits &limits);
+    void add_inlined(uint64_t table_id, const InlinedTable &inlined, const Shape &shape, uint64_t snapshot);
     Status still_there(const LakeState &state, const Missing &missing, const CallLimits &limits);
     void attach_source();
     // A message of DuckDB's, without what it may quote of the connection string.
@@ -254,7 +257,7 @@ Status FrozenCatalogWriter::Impl::write_rows(const LakeState &state, const std::
 Status FrozenCatalogWriter::Impl::add_missing(const LakeState &state, const Missing &missing, const CallLimits &limits,
                                               FrozenStats &stats) {
     const uint64_t snapshot = state.snapshot().id;
-    std::vector<std::tuple<uint64_t, InlinedTable, std::vector<LakeColumn>>> inlined;
+    std::vector<std::tuple<uint64_t, InlinedTable, Shape>> inlined;
     ROOST_RETURN_IF_ERROR(reader->begin(limits));
     Status status = [&]() -> Status {
         if (!missing.mapping_ids.empty()) {
@@ -271,8 +274,8 @@ Status FrozenCatalogWriter::Impl::add_missing(const LakeState &state, const Miss
         for (const auto &table : missing.inlined) {
             tables.insert(table->id());
             for (const InlinedTable &each : table->data->inlined) {
-                ROOST_ASSIGN_OR_RETURN(auto columns, shape(*table->definition, each.schema_version, limits));
-                inlined.emplace_back(table->id(), each, std::move(columns));
+                ROOST_ASSIGN_OR_RETURN(auto then, shape(*table->definition, each.schema_version, limits));
+                inlined.emplace_back(table->id(), each, std::move(then));
             }
         }
         return tables.empty() ? Status() : add_history(tables, snapshot, limits);
@@ -280,13 +283,13 @@ Status FrozenCatalogWriter::Impl::add_missing(const LakeState &state, const Miss
     reader->end();
     ROOST_RETURN_IF_ERROR(status);
     if (!inlined.empty()) attach_source();
-    for (const auto &[table_id, each, columns] : inlined) {
+    for (const auto &[table_id, each, shape] : inlined) {
         if (limits.over()) return limits.end("writing a frozen catalog");
-        for (const LakeColumn &column : columns) {
+        for (const LakeColumn &column : shape.columns) {
             if (sql_type(column)) continue;
             return Status(Code::unimplemented, "rows of the type " + column.type + " can't be frozen");
         }
-        add_inlined(table_id, each, columns, snapshot);
+        add_inlined(table_id, each, shape, snapshot);
         stats.inlined_rows += each.rows;
     }
     return still_there(state, missing, limits);
@@ -344,9 +347,13 @@ Status FrozenCatalogWriter::Impl::add_inlined_deletes(uint64_t table_id, const s
                 "begin_snapshot <= " + std::to_string(snapshot) + " AND file_id IN (" + join(files) + ")", limits);
 }
 
-// The columns that a table had when rows of this schema version were written: as DuckLake finds them.
-Result<std::vector<LakeColumn>> FrozenCatalogWriter::Impl::shape(const TableDefinition &table, uint64_t schema_version,
-                                                                 const CallLimits &limits) {
+// The columns that a table had when rows of this schema version were written. The version is the whole lake's: where
+// the place of the rows was made at an INSERT, after other tables had changed, the table has no change of that number,
+// and its newest one before counts. DuckLake takes the table's first shape then and is wrong unless columns were only
+// added.
+Result<FrozenCatalogWriter::Impl::Shape> FrozenCatalogWriter::Impl::shape(const TableDefinition &table,
+                                                                          uint64_t schema_version,
+                                                                          const CallLimits &limits) {
     std::optional<uint64_t> begin;
     const std::string id = std::to_string(table.id);
     const auto first = [&](const MetadataRow &row) {
@@ -354,13 +361,16 @@ Result<std::vector<LakeColumn>> FrozenCatalogWriter::Impl::shape(const TableDefi
         return false;
     };
     ROOST_RETURN_IF_ERROR(reader->select("SELECT begin_snapshot FROM ducklake_schema_versions WHERE table_id = " + id +
-                                             " AND schema_version = " + std::to_string(schema_version),
+                                             " AND schema_version <= " + std::to_string(schema_version) +
+                                             " ORDER BY schema_version DESC LIMIT 1",
                                          first, limits));
     if (!begin) {
         ROOST_RETURN_IF_ERROR(
             reader->select("SELECT begin_snapshot FROM ducklake_table WHERE table_id = " + id, first, limits));
     }
-    return LakeLoader(*reader, limits).columns(table.id, begin.value_or(table.begin_snapshot));
+    Shape shape{.begin_snapshot = begin.value_or(table.begin_snapshot), .columns = {}};
+    ROOST_ASSIGN_OR_RETURN(shape.columns, LakeLoader(*reader, limits).columns(table.id, shape.begin_snapshot));
+    return shape;
 }
 
 void FrozenCatalogWriter::Impl::attach_source() {
@@ -375,14 +385,14 @@ void FrozenCatalogWriter::Impl::attach_source() {
 }
 
 // DuckLake casts what the scanner gives it to the column's type, and so is it done here: the same values come out.
-void FrozenCatalogWriter::Impl::add_inlined(uint64_t table_id, const InlinedTable &inlined,
-                                            const std::vector<LakeColumn> &columns, uint64_t snapshot) {
+void FrozenCatalogWriter::Impl::add_inlined(uint64_t table_id, const InlinedTable &inlined, const Shape &shape,
+                                            uint64_t snapshot) {
     const bool sqlite = options.address.kind == MetadataAddress::Kind::sqlite;
     const std::string target = std::string(kFrozenDatabase) + "." + quote_identifier(inlined.name);
     const std::string source =
         "source." + quote_identifier(sqlite ? "main" : options.address.schema) + "." + quote_identifier(inlined.name);
     std::string definitions, values;
-    for (const LakeColumn &column : columns) {
+    for (const LakeColumn &column : shape.columns) {
         const std::string name = quote_identifier(column.name);
         const std::string type = *sql_type(column);
         definitions += ", " + name + " " + type;
@@ -394,9 +404,13 @@ void FrozenCatalogWriter::Impl::add_inlined(uint64_t table_id, const InlinedTabl
     run("CREATE TABLE " + target + "(row_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT" + definitions + ")");
     run("INSERT INTO " + target + " SELECT row_id, begin_snapshot, NULL" + values + " FROM " + source +
         " WHERE begin_snapshot <= " + id + " AND (end_snapshot IS NULL OR end_snapshot > " + id + ")");
-    run("INSERT INTO " + std::string(kFrozenDatabase) + ".ducklake_inlined_data_tables VALUES (" +
-        std::to_string(table_id) + ", " + quote_literal(inlined.name) + ", " + std::to_string(inlined.schema_version) +
-        ")");
+    const std::string database(kFrozenDatabase), of_table = std::to_string(table_id),
+                                                 version = std::to_string(inlined.schema_version);
+    run("INSERT INTO " + database + ".ducklake_inlined_data_tables VALUES (" + of_table + ", " +
+        quote_literal(inlined.name) + ", " + version + ")");
+    run("INSERT INTO " + database + ".ducklake_schema_versions SELECT " + std::to_string(shape.begin_snapshot) + ", " +
+        version + ", " + of_table + " WHERE NOT EXISTS (FROM " + database +
+        ".ducklake_schema_versions WHERE table_id = " + of_table + " AND schema_version = " + version + ")");
 }
 
 Status FrozenCatalogWriter::Impl::still_there(const LakeState &state, const Missing &missing,

@@ -282,6 +282,36 @@ TEST(FrozenCatalog, OfRowsInAnOldShapeBesideTablesThatHaveChanged) {
     }
 }
 
+// Clients that keep no rows in the catalog change the table, so that the first who does makes a place for them under a
+// schema version at which another table has changed.
+TEST(FrozenCatalog, OfRowsWhosePlaceWasMadeLongAfterTheTablesLastChange) {
+    for (const char *change :
+         {"DROP COLUMN b", "RENAME b TO c", "ALTER b SET DATA TYPE BIGINT", "ADD COLUMN d VARCHAR[]"}) {
+        TestLake lake;
+        const auto client = lake.client();
+        lake.attach_again(*client, ", DATA_INLINING_ROW_LIMIT 0");
+        client->must("CREATE TABLE t (a INTEGER, b INTEGER, e VARCHAR)");
+        client->must(std::string("ALTER TABLE t ") + change);
+        client->must("ALTER TABLE t RENAME e TO f");
+        client->must("CREATE TABLE other (i INTEGER)");
+        lake.attach_again(*client, ", DATA_INLINING_ROW_LIMIT 10");
+        client->must("INSERT INTO t (a, f) VALUES (1, 'x'), (2, NULL)");
+        const TextRows rows = client->rows("FROM lake.t");
+        client->must("ALTER TABLE other ADD COLUMN j INTEGER");
+        LakeMirror mirror(lake.address());
+        const auto state = *mirror.refresh(soon());
+        ASSERT_EQ(state->table("main", "t")->data->inlined_rows(), 2u);
+        auto writer = FrozenCatalogWriter::open(
+            {.address = lake.address(), .extension_dir = std::string(deps::kBuildTreeExtensionDir)});
+        ASSERT_TRUE(writer.ok());
+        const std::string path = lake.dir() + "/frozen.ducklake";
+        const auto written = (*writer)->write(*state, std::nullopt, path, soon());
+        ASSERT_TRUE(written.ok()) << change << ": " << written.status().to_string();
+        client->must("ATTACH 'ducklake:" + path + "' AS frozen (READ_ONLY)");
+        EXPECT_EQ(client->rows("FROM frozen.t"), rows) << change;
+    }
+}
+
 TEST(FrozenCatalog, OfALakeThatWasFlushedMeanwhileIsRefusedAndLeavesNothing) {
     TestLake lake;
     const auto client = lake.client();

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,11 @@ private:
     void maintain();
     void add_file(const TableDefinition &table);
     void transaction(const LakeState &state);
+    // Before an ALTER: without a place for rows of the new shape, the next client that keeps rows in the catalog makes
+    // one under a later schema version, and DuckLake can't read them any more (docs/mirror.md).
+    void keep_rows_in_catalog() {
+        if (without_inlining_.erase(active_) > 0) lake_.attach_again(*active_, ", DATA_INLINING_ROW_LIMIT 10");
+    }
 
     TestLake &lake_;
     std::mt19937_64 random_;
@@ -70,6 +76,7 @@ private:
     int names_ = 0;
     int statements_ = 0;
     int failed_ = 0;
+    std::set<const LakeClient *> without_inlining_;  // clients that keep no rows in the catalog
     std::map<std::string, int> errors_;
 };
 
@@ -325,6 +332,7 @@ inline void RandomLake::maintain() {
         case 4:
             say("CALL ducklake_flush_inlined_data('lake')");
             for (const auto &client : clients_) lake_.attach_again(*client);
+            without_inlining_.clear();
             return;
         case 5: {
             const std::string version = active_->value("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')");
@@ -337,7 +345,12 @@ inline void RandomLake::maintain() {
             return say("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)");
         default:
             // Not by set_option('data_inlining_row_limit'), which crashes where a lake has a view.
-            lake_.attach_again(*active_, chance(50) ? ", DATA_INLINING_ROW_LIMIT 0" : ", DATA_INLINING_ROW_LIMIT 10");
+            if (chance(50)) {
+                lake_.attach_again(*active_, ", DATA_INLINING_ROW_LIMIT 0");
+                without_inlining_.insert(active_);
+            } else {
+                keep_rows_in_catalog();
+            }
     }
 }
 
@@ -357,7 +370,6 @@ inline void RandomLake::add_file(const TableDefinition &table) {
 inline void RandomLake::transaction(const LakeState &state) {
     say("BEGIN");
     const uint64_t count = 1 + below(4);
-    bool altered = false;
     size_t chosen = 0;
     for (uint64_t i = 0; i < count; i++) {
         // Often the same again: what a transaction does to its own rows is where changes are easily missed.
@@ -368,10 +380,12 @@ inline void RandomLake::transaction(const LakeState &state) {
             write(table);
         } else if (kind < 8) {
             create_table(state);
-        } else if (!altered) {
-            // One alone: SET PARTITIONED BY and RENAME of a table in one transaction leave DuckLake with two of it.
+        } else if (i == 0 && !without_inlining_.contains(active_)) {
+            // Nothing else: a write that makes a place for rows in the catalog counts the schema version up once more,
+            // and the place of the altered table is lost to DuckLake. Neither two ALTER, of which SET PARTITIONED BY
+            // and RENAME leave DuckLake with two of the table.
             alter(table);
-            altered = true;
+            break;
         }
         // Another client commits meanwhile; on SQLite it would have to wait for this one.
         if (chance(10) && lake_.address().kind == MetadataAddress::Kind::postgres) {
@@ -397,6 +411,7 @@ inline std::string RandomLake::step(const LakeState &state) {
     } else if (kind < 50) {
         write(*any(state.tables())->definition);
     } else if (kind < 62) {
+        keep_rows_in_catalog();
         alter(*any(state.tables())->definition);
     } else if (kind < 72) {
         names(state);
