@@ -61,6 +61,16 @@ TEST(ClientArguments, ExplainRouteTakesOneStatement) {
     EXPECT_NE(refused(parse_explain_route_arguments({})).find("SQL"), std::string::npos);
 }
 
+TEST(ClientArguments, PlacementAndCacheTakeATable) {
+    EXPECT_EQ(taken(parse_placement_arguments({})).table, "");
+    EXPECT_EQ(taken(parse_placement_arguments({"sales.t", "--workspace", "w"})).table, "sales.t");
+    EXPECT_EQ(taken(parse_cache_arguments({})).action, "");
+    const auto arguments = taken(parse_cache_arguments({"warm", "t", "--node", "node-2"}));
+    EXPECT_EQ(arguments.action + " " + arguments.table + " " + arguments.node, "warm t node-2");
+    EXPECT_NE(refused(parse_cache_arguments({"evict"})).find("needs a TABLE"), std::string::npos);
+    EXPECT_NE(refused(parse_cache_arguments({"burn", "t"})).find("burn"), std::string::npos);
+}
+
 TEST(ClientArguments, ConfigPassesFlagsOn) {
     const auto arguments = taken(parse_config_arguments({"gateway", "--json", "--http", "x:1", "up"}));
     EXPECT_EQ(arguments.command, config::Command::gateway);

@@ -46,6 +46,18 @@ def test_what_is_written_over_http_is_there(lake):
     assert missing.value.statement["error_code"] == "42P01" or "42P01" in str(missing.value.statement)
 
 
+def test_nodes_keep_what_they_read_of_a_store_and_statements_go_by_it(lake):
+    pool = lake.pool
+    nodes = pool.request("GET", "/api/nodes").json()
+    route = pool.request("POST", "/api/workspaces/main/explain-route", json={"sql": "SELECT 1"}).json()
+    if lake.s3:
+        assert all(node["cache"]["room_bytes"] > 0 and node["cache"]["disk"] == "ok" for node in nodes), nodes
+        assert route["policy"] == "affinity"
+    else:
+        assert all(node["cache"] is None for node in nodes), nodes
+        assert route["policy"] == "least_loaded"
+
+
 def test_transactions_over_postgres_wire(lake):
     with psycopg.connect(lake.pool.pg_dsn) as writer, psycopg.connect(lake.pool.pg_dsn, autocommit=True) as reader:
         writer.execute("CREATE TABLE w_moves (id INTEGER, v VARCHAR)")

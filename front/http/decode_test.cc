@@ -251,5 +251,17 @@ TEST(Decode, ClientProduct) {
     EXPECT_EQ(client_product(std::string(500, 'x')).size(), 128u);
 }
 
+TEST(DecodeCacheBody, NamesAnActionAndATable) {
+    const auto body = decode_cache_body(R"({"action":"pin","table":"s.t","node":"node-1"})");
+    ASSERT_TRUE(body.ok()) << body.status().message();
+    EXPECT_EQ(body->action, CacheWork::Action::pin);
+    EXPECT_EQ(body->table + " " + body->node, "s.t node-1");
+    EXPECT_TRUE(decode_cache_body(R"({"action":"evict","table":"t"})").ok());
+    for (const char *wrong : {"{}", R"({"action":"burn","table":"t"})", R"({"action":"warm"})",
+                              R"({"action":1,"table":"t"})", R"({"action":"warm","table":"t","node":[]})", "nothing"}) {
+        EXPECT_FALSE(decode_cache_body(wrong).ok()) << wrong;
+    }
+}
+
 }  // namespace
 }  // namespace roost::http
