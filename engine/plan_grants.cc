@@ -90,8 +90,7 @@ private:
         const std::string catalog = entry.ParentCatalog().GetName();
         if (is_engines(catalog)) return;
         const std::string in = entry.ParentSchema().name;
-        const auto found = rights_.find(catalog);
-        const Privilege held = found == rights_.end() ? Privilege::none : found->second.of_table(in, entry.name);
+        const Privilege held = rights_in(rights_, catalog).of_table(in, entry.name);
         if (held >= needed) return;
         const std::string what = (in == "main" ? "" : in + ".") + entry.name;
         if (held == Privilege::none) {
@@ -109,8 +108,7 @@ private:
         const auto held_in = [&in](const CatalogRights &rights) {
             return in.empty() ? rights.all : rights.of_schema(in);
         };
-        Privilege held = Privilege::none;
-        if (const auto found = rights_.find(catalog); found != rights_.end()) held = held_in(found->second);
+        Privilege held = held_in(rights_in(rights_, catalog));
         // The binder leaves the active catalog unsaid: it may be any of the caller's.
         if (catalog.empty() && !rights_.empty()) {
             held = Privilege::writer;

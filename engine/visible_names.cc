@@ -58,11 +58,10 @@ bool may_see(const Rights *rights, const NameFunction &function, const Places &p
     // DuckLake's own tables, under a name that nobody is to know.
     if (sql::is_metadata_catalog(database)) return false;
     if (!rights) return true;
-    const auto found = rights->find(database);
-    if (found == rights->end()) return false;
+    const CatalogRights &own = rights_in(*rights, database);
     const std::string schema = text(function.schema);
-    if (function.table == kNone) return found->second.sees_schema(schema);
-    return found->second.of_table(schema, text(function.table)) != Privilege::none;
+    if (function.table == kNone) return own.sees_schema(schema);
+    return own.of_table(schema, text(function.table)) != Privilege::none;
 }
 
 // The rows that may be seen: how many, and which.

@@ -50,4 +50,10 @@ bool CatalogRights::sees_schema(std::string_view schema) const {
     return first != tables.end() && first->first.first == name;
 }
 
+const CatalogRights &rights_in(const Rights &rights, const std::string &catalog) {
+    static const CatalogRights kNone;
+    const auto found = rights.find(catalog);
+    return found == rights.end() ? kNone : found->second;
+}
+
 }  // namespace roost

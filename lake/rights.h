@@ -35,5 +35,7 @@ struct CatalogRights {
 
 // By catalog; one that is not there is hidden. Whoever has no Rights but may do everything has none of these.
 using Rights = std::map<std::string, CatalogRights>;
+// What holds in `catalog`: nothing when it is not among them.
+const CatalogRights &rights_in(const Rights &rights, const std::string &catalog);
 
 }  // namespace roost

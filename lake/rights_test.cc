@@ -22,6 +22,15 @@ TEST(Rights, OfATableAreTheHighestOfItsCatalogSchemaAndOwn) {
     EXPECT_EQ(rights.of_table("other", "t"), Privilege::writer);
 }
 
+TEST(Rights, OfACatalogThatIsNotThereAreNone) {
+    Rights rights;
+    rights["sales"].add("", "", Privilege::reader);
+    EXPECT_EQ(rights_in(rights, "sales").all, Privilege::reader);
+    EXPECT_FALSE(rights_in(rights, "lab").sees_anything());
+    EXPECT_FALSE(rights_in(rights, "").sees_anything());
+    EXPECT_EQ(rights.size(), 1u);
+}
+
 TEST(Rights, AreOnlyRaised) {
     CatalogRights rights;
     rights.add("s", "t", Privilege::writer);

@@ -35,8 +35,7 @@ net::Task<Result<GatewayService::Browsed>> GatewayService::browse(const Principa
     }
     Browsed browsed;
     if (const auto rights = core_->access.rights_of(who, (*place)->id)) {
-        const auto own = rights->find(found->slug);
-        browsed.rights = own == rights->end() ? CatalogRights() : own->second;
+        browsed.rights = rights_in(*rights, found->slug);
     } else {
         browsed.rights.all = Privilege::writer;
     }

@@ -149,8 +149,7 @@ net::Task<Result<StatementInfo>> GatewayService::run_import(ImportRequest reques
         request.in_place->table = request.table;
     }
     if (const auto rights = core_->access.rights_of(request.principal, (*session)->workspace_id)) {
-        const auto own = rights->find((*session)->settings.catalog);
-        if (own == rights->end() || own->second.of_schema(request.schema) != Privilege::writer) {
+        if (rights_in(*rights, (*session)->settings.catalog).of_schema(request.schema) != Privilege::writer) {
             const Status denied = Status(Code::permission_denied, "permission denied for schema " + request.schema)
                                       .with_rule("grant")
                                       .with_hint("importing takes the grant 'writer' on it");

@@ -79,9 +79,7 @@ ReachFinder::Found ReachFinder::resolve(const sql::TableName &name, const ReachS
 
 Status ReachFinder::judge(const Found &found, Need need) const {
     if (!scope_.rights || !found.known) return Status();
-    const auto catalog = scope_.rights->find(found.catalog);
-    const Privilege held =
-        catalog == scope_.rights->end() ? Privilege::none : catalog->second.of_table(found.schema, found.name);
+    const Privilege held = rights_in(*scope_.rights, found.catalog).of_table(found.schema, found.name);
     if (held == Privilege::none) return not_to_be_seen(dotted(found.schema, found.name));
     const Privilege needed = need == Need::metadata ? Privilege::metadata
                              : need == Need::read   ? Privilege::reader
@@ -139,10 +137,8 @@ Status ReachFinder::write(const sql::TableName &name, sql::Kind kind) {
     if (is_dml(kind)) return judge(found, Need::change);
     // What is made or altered is the schema's matter, and a schema the catalog's.
     if (found.known) ROOST_RETURN_IF_ERROR(judge(found, Need::metadata));
-    const auto rights = scope_.rights->find(found.catalog);
-    const Privilege held = rights == scope_.rights->end() ? Privilege::none
-                           : found.schema.empty()         ? rights->second.all
-                                                          : rights->second.of_schema(found.schema);
+    const CatalogRights &rights = rights_in(*scope_.rights, found.catalog);
+    const Privilege held = found.schema.empty() ? rights.all : rights.of_schema(found.schema);
     if (held == Privilege::writer) return Status();
     return too_little_granted(found.schema.empty() ? "catalog " + found.catalog : "schema " + found.schema,
                               Privilege::writer);
