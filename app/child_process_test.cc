@@ -138,6 +138,27 @@ config::Settings settings_of(const std::vector<std::string> &flags, const config
     return with_absolute_paths(*settings);
 }
 
+TEST(ChildSettings, OthersFoldersLieApartFromEachLakesStore) {
+    const auto checked = [](const std::string &external) {
+        config::Settings settings = settings_of({"--dir", "/p", "--external", external},
+                                                [](const std::string &) { return std::optional<std::string>(); });
+        for (const char *store : {"/elsewhere/sales", "s3://bucket/lab"}) {
+            settings.more_catalogs.push_back({.name = "other"});
+            settings.more_catalogs.back().store = *config::parse_store(store);
+        }
+        return check_supported(settings);
+    };
+    for (const char *external : {"/elsewhere", "/elsewhere/sales", "/elsewhere/sales/data", "/elsewhere/x/../sales",
+                                 "s3://bucket", "s3://bucket/lab/data", "/fine,s3://bucket/lab", "/p/lake", "/p"}) {
+        const Status status = checked(external);
+        EXPECT_EQ(status.code(), Code::invalid_argument) << external;
+        EXPECT_NE(status.message().find("lie one in the other"), std::string::npos) << status.message();
+    }
+    for (const char *external : {"/elsewhere/sales2", "/elsewhere/lab", "s3://bucket/laboratory", "s3://bucket2", ""}) {
+        EXPECT_TRUE(checked(external).ok()) << external;
+    }
+}
+
 TEST(ChildSettings, ReachTheProcessesAndNothingElseDoes) {
     const auto environment = [](const std::string &name) -> std::optional<std::string> {
         if (name == "ROOST_NODE_CPUS") return "3";

@@ -89,18 +89,15 @@ Settings with_absolute_paths(Settings settings) {
 
 // What is somebody else's must not be the lake's own: one is never touched, the other is written and cleaned up.
 Status check_external(const Settings &settings) {
-    const auto folder_of = [](const config::StoreLocation &location) {
-        std::string folder = location.is_s3 ? location.to_string() : absolute(location.path);
-        while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-        return folder + '/';
-    };
-    const std::string own = folder_of(settings.store);
+    std::vector<config::StoreLocation> stores = {settings.store};
+    for (const config::CatalogEntry &entry : settings.more_catalogs) stores.push_back(entry.store);
     for (const config::StoreLocation &location : settings.external) {
-        const std::string folder = folder_of(location);
-        if (!own.starts_with(folder) && !folder.starts_with(own)) continue;
-        return Status(Code::invalid_argument, "--external " + location.to_string() + " and the lake's own store (" +
-                                                  settings.store.to_string() + ") lie one in the other")
-            .with_hint("name folders that are not the lake's");
+        const auto own = std::ranges::find_if(
+            stores, [&](const config::StoreLocation &store) { return config::overlap(store, location); });
+        if (own == stores.end()) continue;
+        return Status(Code::invalid_argument, "--external " + location.to_string() + " and a lake's own store (" +
+                                                  own->to_string() + ") lie one in the other")
+            .with_hint("name folders that are no lake's");
     }
     return {};
 }

@@ -26,16 +26,6 @@ bool is_plain_name(std::string_view name) {
            (name[0] < '0' || name[0] > '9') && !name.starts_with("__");
 }
 
-StoreLocation store_below(const StoreLocation &first, const std::string &name) {
-    StoreLocation store = first;
-    if (store.is_s3) {
-        store.prefix += (store.prefix.empty() ? "" : "/") + name;
-    } else {
-        store.path += "/" + name;
-    }
-    return store;
-}
-
 Result<CatalogEntry> entry_of(const FileSection &section, const std::string &file, const Settings &settings) {
     CatalogEntry entry;
     entry.name = section.name;
@@ -77,19 +67,12 @@ Result<CatalogEntry> entry_of(const FileSection &section, const std::string &fil
     return entry;
 }
 
-// Where a lake's data files are.
-std::string data_of(const StoreLocation &store) { return store.to_string() + "/data/"; }
-
-bool overlap(const StoreLocation &one, const StoreLocation &other) {
-    return data_of(one).starts_with(data_of(other)) || data_of(other).starts_with(data_of(one));
-}
-
 // Two lakes in one place, or one inside the other, would take each other's files for their own: and remove them.
 Status check_apart(const std::vector<CatalogEntry> &entries, const Settings &settings, const std::string &file) {
     std::vector<std::pair<StoreLocation, DatabaseLocation>> seen = {{settings.store, settings.catalog}};
     for (const CatalogEntry &entry : entries) {
         for (const auto &[store, catalog] : seen) {
-            const bool same_store = overlap(store, entry.store);
+            const bool same_store = overlap(store_below(store, "data"), store_below(entry.store, "data"));
             if (same_store || catalog == entry.catalog)
                 return Status(Code::invalid_argument, file + ": [" + entry.name + "] has the " +
                                                           (same_store ? "store" : "catalog") +

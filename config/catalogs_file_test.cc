@@ -52,6 +52,7 @@ TEST(CatalogsFile, MistakesAreNamedWithTheirLine) {
              {"[a]\nstore = \"/x\"\n[b]\nstore = \"/x\"\n", "has the store of another"},
              {"[a]\nstore = \"/pool/lake\"\n", "has the store of another"},
              {"[a]\nstore = \"/pool/lake/data/below\"\n", "has the store of another"},
+             {"[a]\nstore = \"/pool/x/../lake\"\n", "has the store of another"},
              {"[a]\ncatalog = \"sqlite:/pool/catalog/lake.sqlite\"\n", "has the catalog of another"}}) {
         const auto entries = parse_catalogs(text, "f", standard());
         ASSERT_FALSE(entries.ok()) << text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -244,6 +245,28 @@ Result<Address> parse_join_url(std::string_view text) {
 std::string StoreLocation::to_string() const {
     if (!is_s3) return path;
     return "s3://" + bucket + (prefix.empty() ? "" : "/" + prefix);
+}
+
+StoreLocation store_below(StoreLocation store, const std::string &name) {
+    if (store.is_s3) {
+        store.prefix += (store.prefix.empty() ? "" : "/") + name;
+    } else {
+        store.path += "/" + name;
+    }
+    return store;
+}
+
+bool overlap(const StoreLocation &one, const StoreLocation &other) {
+    const auto folder_of = [](const StoreLocation &location) {
+        std::error_code ignored;  // without a working directory the path stays as it was written
+        const std::filesystem::path absolute = std::filesystem::absolute(location.path, ignored);
+        std::string folder =
+            location.is_s3 ? location.to_string() : (ignored ? location.path : absolute.lexically_normal().string());
+        while (folder.ends_with('/')) folder.pop_back();
+        return folder + '/';
+    };
+    const std::string folder = folder_of(one), other_folder = folder_of(other);
+    return folder.starts_with(other_folder) || other_folder.starts_with(folder);
 }
 
 Result<StoreLocation> parse_store(std::string_view text) {

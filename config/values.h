@@ -49,6 +49,10 @@ struct StoreLocation {
     std::string to_string() const;
     bool operator==(const StoreLocation &) const = default;
 };
+// The place `name` in it.
+StoreLocation store_below(StoreLocation store, const std::string &name);
+// They are one place, or one lies in the other. A relative directory is the working directory's.
+bool overlap(const StoreLocation &one, const StoreLocation &other);
 // A directory, or "s3://bucket" with an optional "/prefix".
 Result<StoreLocation> parse_store(std::string_view text);
 // Several of them with commas between; empty: none. No location holds a comma.

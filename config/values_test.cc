@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <random>
 
 namespace roost::config {
@@ -128,6 +130,40 @@ TEST(Store, directories_and_buckets) {
     EXPECT_EQ(*parse_store("s3://my-bucket/a/b/"), (StoreLocation{true, "", "my-bucket", "a/b"}));
     EXPECT_EQ(parse_store("s3://my-bucket/a/b/")->to_string(), "s3://my-bucket/a/b");
     EXPECT_EQ(parse_store("relative dir")->to_string(), "relative dir");
+}
+
+TEST(Store, one_lies_in_the_other_or_not) {
+    const auto overlap_of = [](const std::string &one, const std::string &other) {
+        const bool answer = overlap(*parse_store(one), *parse_store(other));
+        EXPECT_EQ(answer, overlap(*parse_store(other), *parse_store(one))) << one << " " << other;
+        return answer;
+    };
+    const std::string here = std::filesystem::current_path().string();
+    for (const auto &[one, other] :
+         std::vector<std::pair<std::string, std::string>>{{"/a/b", "/a/b"},
+                                                          {"/a/b", "/a/b/"},
+                                                          {"/a/b", "/a/b/c"},
+                                                          {"/", "/a"},
+                                                          {"/a/b", "/a/x/../b/c"},
+                                                          {"/a//b", "/a/./b"},
+                                                          {"lake", here + "/lake/x"},
+                                                          {"./lake", "lake"},
+                                                          {"s3://bucket", "s3://bucket/a"},
+                                                          {"s3://bucket/a/", "s3://bucket/a"}}) {
+        EXPECT_TRUE(overlap_of(one, other)) << one << " " << other;
+    }
+    for (const auto &[one, other] :
+         std::vector<std::pair<std::string, std::string>>{{"/a/b", "/a/bc"},
+                                                          {"/a/b", "/a/c"},
+                                                          {"/a/b/../c", "/a/b"},
+                                                          {"s3://bucket/a", "s3://bucket/ab"},
+                                                          {"s3://bucket", "s3://bucket2"},
+                                                          {"s3://bucket/a", "/bucket/a"}}) {
+        EXPECT_FALSE(overlap_of(one, other)) << one << " " << other;
+    }
+    EXPECT_EQ(store_below(*parse_store("s3://bucket"), "x").to_string(), "s3://bucket/x");
+    EXPECT_EQ(store_below(*parse_store("s3://bucket/a"), "x").to_string(), "s3://bucket/a/x");
+    EXPECT_EQ(store_below(*parse_store("/a"), "x").to_string(), "/a/x");
 }
 
 TEST(Store, places_that_would_name_other_objects_than_they_seem_to_are_refused) {
