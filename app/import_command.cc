@@ -105,14 +105,19 @@ Status upload_all(PoolClient &client, Interrupt &interrupt, const ImportTarget &
     return status;
 }
 
+// Waits for the end of what the pool has begun.
+Result<StatementState> finish(PoolClient &client, Interrupt &interrupt, StatementState begun, Progress &progress) {
+    ROOST_ASSIGN_OR_RETURN(StatementState state, follow(client, interrupt, std::move(begun),
+                                                        [&](const StatementState &now) { progress.importing(now); }));
+    ROOST_RETURN_IF_ERROR(outcome(state));
+    return state;
+}
+
 Result<StatementState> import_all(PoolClient &client, Interrupt &interrupt, const ImportTarget &target,
                                   const std::vector<ImportFile> &files, Progress &progress) {
     ROOST_RETURN_IF_ERROR(upload_all(client, interrupt, target, files, progress));
     ROOST_ASSIGN_OR_RETURN(StatementState state, client.run_import(target, files, kFirstWait_ms));
-    ROOST_ASSIGN_OR_RETURN(state, follow(client, interrupt, std::move(state),
-                                         [&](const StatementState &now) { progress.importing(now); }));
-    ROOST_RETURN_IF_ERROR(outcome(state));
-    return state;
+    return finish(client, interrupt, std::move(state), progress);
 }
 
 int import_files(PoolClient &client, const ImportArguments &arguments, const ImportTarget &target,
@@ -146,10 +151,7 @@ Result<StatementState> register_all(PoolClient &client, Interrupt &interrupt, co
     ROOST_ASSIGN_OR_RETURN(StatementState state, arguments.in_place
                                                      ? client.run_in_place(target, *arguments.in_place, kFirstWait_ms)
                                                      : client.run_import_of(target, arguments.sources, kFirstWait_ms));
-    ROOST_ASSIGN_OR_RETURN(state, follow(client, interrupt, std::move(state),
-                                         [&](const StatementState &now) { progress.importing(now); }));
-    ROOST_RETURN_IF_ERROR(outcome(state));
-    return state;
+    return finish(client, interrupt, std::move(state), progress);
 }
 
 // The pool lists and reads the files, nothing is uploaded.
