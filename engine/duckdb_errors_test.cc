@@ -74,6 +74,21 @@ TEST(DuckdbErrors, PathsAndInternalsStayHere) {
     EXPECT_FALSE(breaks_instance(ErrorData(ExceptionType::BINDER, "x")));
 }
 
+TEST(DuckdbErrors, RowsThatAnotherClientMovedAreAConflictHoweverTheEngineSaysIt) {
+    const std::string in_reader =
+        "\n\nStack Trace:\n\nx(_ZN6duckdb25DuckLakeInlinedDataReader17TryInitializeScanE+0x1) [0x2]";
+    const std::string index = "Attempted to access index 0 within vector of size 0";
+    for (const auto &[type, text, stale] : std::vector<std::tuple<ExceptionType, std::string, bool>>{
+             {ExceptionType::CATALOG, "Table with name ducklake_inlined_data_1_2 does not exist!", true},
+             {ExceptionType::INTERNAL, index + in_reader, true},
+             {ExceptionType::INTERNAL, index + "\n\nStack Trace:\n\nx(_ZN6duckdb4Scan)", false},
+             {ExceptionType::INTERNAL, "Attempted to access index 1 within vector of size 1" + in_reader, false},
+             {ExceptionType::BINDER, index + in_reader, false}}) {
+        EXPECT_EQ(is_stale_catalog(ErrorData(type, text)), stale) << text;
+        if (stale) EXPECT_EQ(status_of(ErrorData(type, text), "", {}).code(), Code::conflict) << text;
+    }
+}
+
 TEST(DuckdbErrors, AWallsRuleIsNamed) {
     const Status status = status_of(
         ErrorData(ExceptionType::PERMISSION, "Access to \"/x\" is refused: outside (rule files.outside_lake)"), "", {});

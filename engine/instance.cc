@@ -295,13 +295,13 @@ void Instance::note_failed_commit() {
 }
 
 Status Instance::error(const duckdb::ErrorData &error, std::string_view sql) {
-    if (breaks_instance(error)) {
+    if (is_stale_catalog(error)) {
+        mark_broken();
+        log_.info("catalog_reorganised", {{"catalog", options_.lake.catalog}});
+    } else if (breaks_instance(error)) {
         mark_broken();
         log_.error("engine_internal_error",
                    {{"catalog", options_.lake.catalog}, {"error", redact(error.Message(), options_.redactions)}});
-    } else if (is_stale_catalog(error)) {
-        mark_broken();
-        log_.info("catalog_reorganised", {{"catalog", options_.lake.catalog}});
     } else if (outage_of(error)) {
         log_.warn("lake_outage",
                   {{"catalog", options_.lake.catalog}, {"error", redact(error.Message(), options_.redactions)}});
