@@ -14,19 +14,22 @@ def connect(*extensions):
     return connection
 
 
-def attach_lake(directory, read_only=True, postgres=None):
-    """A DuckDB with the lake of the pool in `directory` attached and in use; `postgres`: the DSN of its catalog there."""
+def attach_lake(directory, read_only=True, postgres=None, options=None):
+    """A DuckDB with the lake of the pool in `directory` attached and in use; `postgres`: the DSN of its catalog there;
+    `options`: more of ATTACH's."""
+    wanted = ["READ_ONLY"] if read_only else []
+    wanted += [f"{name} {value}" for name, value in (options or {}).items()]
     if postgres:
         connection = connect("postgres_scanner", "ducklake")
-        connection.execute(f"ATTACH 'ducklake:postgres:{postgres}' AS lake" + (" (READ_ONLY)" if read_only else ""))
+        connection.execute(f"ATTACH 'ducklake:postgres:{postgres}' AS lake" + (f" ({', '.join(wanted)})" if wanted else ""))
         connection.execute("USE lake")
         return connection
     connection = connect("sqlite_scanner", "ducklake")
     catalog = sorted(pathlib.Path(directory).glob("**/*.sqlite"))
     catalog = [path for path in catalog if "catalog" in path.name or "lake" in path.name]
     assert len(catalog) == 1, f"expected one lake catalog, found {catalog}"
-    options = "META_JOURNAL_MODE 'WAL', META_BUSY_TIMEOUT 5000" + (", READ_ONLY" if read_only else "")
-    connection.execute(f"ATTACH 'ducklake:sqlite:{catalog[0]}' AS lake ({options})")
+    wanted += ["META_JOURNAL_MODE 'WAL'", "META_BUSY_TIMEOUT 5000"]
+    connection.execute(f"ATTACH 'ducklake:sqlite:{catalog[0]}' AS lake ({', '.join(wanted)})")
     connection.execute("USE lake")
     return connection
 
