@@ -110,14 +110,22 @@ Parsed<SqlArguments> parse_sql_arguments(const std::vector<std::string> &argumen
 }
 
 Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arguments) {
-    CommandLine line("nodes", "Lists the nodes of a pool: their state, load and memory.");
+    CommandLine line("nodes",
+                     "Lists the nodes of a pool: their state, load and memory. `drain NODE` keeps new statements away "
+                     "from a node (what runs there ends by itself), `resume NODE` lets them in again.");
     NodesArguments out;
     std::string format;
+    line.app().add_option("ACTION", out.action, "drain or resume")->check(CLI::IsMember({"drain", "resume"}));
+    line.app().add_option("NODE", out.node, "its name or id");
     line.add_format(format);
     line.add_pool(out.pool);
     ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
     if (help) return {*help};
     ROOST_RETURN_IF_ERROR(take_format(format, out.format));
+    if (!out.action.empty() && out.node.empty()) {
+        return Status(Code::invalid_argument, "which node shall I " + out.action + "?")
+            .with_hint("`roost nodes` lists their names");
+    }
     return {out};
 }
 

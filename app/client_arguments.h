@@ -32,6 +32,7 @@ struct SqlArguments {
 
 struct NodesArguments {
     PoolArguments pool;
+    std::string action, node;  // "drain", "resume"; empty: list
     OutputFormat format = OutputFormat::table;
 };
 

@@ -39,8 +39,10 @@ TEST(ClientArguments, MistakesAreNamedWithAGuess) {
     EXPECT_EQ(refused(parse_sql_arguments({"--comand", "x"})), "unknown flag --comand | did you mean --command?");
     EXPECT_EQ(refused(parse_sql_arguments({"--formt=csv"})), "unknown flag --formt=csv | did you mean --format?");
     EXPECT_EQ(refused(parse_nodes_arguments({"--xyzzy"})), "unknown flag --xyzzy | roost nodes --help lists them");
-    EXPECT_EQ(refused(parse_nodes_arguments({"extra"})),
+    EXPECT_EQ(refused(parse_nodes_arguments({"drain", "n", "extra"})),
               "unexpected argument 'extra' | roost nodes --help explains what it takes");
+    EXPECT_NE(refused(parse_nodes_arguments({"drown", "n"})).find("drain"), std::string::npos);
+    EXPECT_EQ(refused(parse_nodes_arguments({"drain"})), "which node shall I drain? | `roost nodes` lists their names");
     EXPECT_NE(refused(parse_sql_arguments({"--format", "xml"})).find("table, csv or json"), std::string::npos);
     EXPECT_NE(refused(parse_sql_arguments({"-c", "x", "-f", "y"})).find("exclude each other"), std::string::npos);
     EXPECT_NE(refused(parse_sql_arguments({"--timeout", "soon"})).find("--timeout"), std::string::npos);

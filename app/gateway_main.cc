@@ -106,6 +106,8 @@ service::ServiceLimits service_limits(const config::Settings &settings) {
     limits.admission_wait_ms = settings.admission_wait_ms;
     limits.idle_transaction_timeout_ms = settings.idle_transaction_timeout_ms;
     limits.history_retention_ms = settings.history_retention_ms;
+    limits.heartbeat_ms = static_cast<int64_t>(settings.heartbeat_ms);
+    limits.engine_version = sql::engine_version();
     limits.sql_text_max_bytes = static_cast<uint32_t>(settings.sql_text_max_bytes);
     return limits;
 }

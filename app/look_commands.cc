@@ -159,6 +159,11 @@ int nodes_main(const std::vector<std::string> &words) {
     const auto &arguments = std::get<NodesArguments>(*parsed);
     const auto client = connect(arguments.pool);
     if (!client.ok()) return print_error("nodes", client.status());
+    if (!arguments.action.empty()) {
+        const auto node = (*client)->node_action(arguments.node, arguments.action);
+        if (!node.ok()) return print_error("nodes", node.status());
+        return print_nodes(json::array({*node}), arguments.format);
+    }
     const auto nodes = (*client)->nodes();
     if (!nodes.ok()) return print_error("nodes", nodes.status());
     return print_nodes(*nodes, arguments.format);

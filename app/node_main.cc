@@ -136,6 +136,10 @@ Status run_node(const config::Settings &settings) {
 
     cluster::NodeAgentOptions node_options = agent_options(settings, identity, join_token, *engine);
     node_options.hello.cpus = cpus;
+    node_options.cpus = [most = settings.cpus] {
+        const uint32_t now = config::read_machine().cpus;
+        return most > 0 ? std::min(most, now) : now;
+    };
     node_options.hello.memory_bytes = memory_bytes;
     node_options.hello.budget_bytes = budget_bytes;
     net::Loop loop;

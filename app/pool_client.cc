@@ -186,6 +186,10 @@ Status PoolClient::cancel(const std::string &id) {
 
 Result<json> PoolClient::nodes() { return json_of(http_->get("/api/nodes", kRequest_ms)); }
 
+Result<json> PoolClient::node_action(const std::string &node, const std::string &action) {
+    return json_of(http_->post("/api/nodes/" + url_encode(node) + "/" + action, "", kRequest_ms));
+}
+
 Result<json> PoolClient::placement(const std::string &workspace, const std::string &table) {
     const std::string path = "/api/workspaces/" + url_encode(workspace) + "/placement";
     return json_of(http_->get(table.empty() ? path : path + "?table=" + url_encode(table), kRequest_ms));

@@ -61,6 +61,8 @@ public:
     Status cancel(const std::string &id);
 
     Result<nlohmann::json> nodes();
+    // `action`: "drain", "resume".
+    Result<nlohmann::json> node_action(const std::string &node, const std::string &action);
     // `table` empty: all.
     Result<nlohmann::json> placement(const std::string &workspace, const std::string &table);
     Result<nlohmann::json> cache_work(const std::string &workspace, const std::string &action, const std::string &table,

@@ -38,7 +38,7 @@ Result<std::vector<PoolProbe::LinkedNode>> PoolProbe::linked_nodes() {
     if (!parsed.is_array()) return unexpected(response);
     std::vector<LinkedNode> out;
     for (const nlohmann::json &node : parsed) {
-        if (text_of(node, "status") == "online") out.push_back({text_of(node, "id"), integer_of(node, "pid")});
+        if (text_of(node, "status") != "offline") out.push_back({text_of(node, "id"), integer_of(node, "pid")});
     }
     return out;
 }

@@ -4,6 +4,7 @@
 //   large       does not fit the small lane
 //   hang=AT     stays in plan, start or step until it is cancelled, or release()
 //   fail=AT     fails in plan, start, step (after its rows) or commit, which is then in doubt
+//   outage      … for a reason of the node
 //   conflict=N  loses the first N races for the catalog, all statements of that text together
 //   oom         runs out of memory in the small lane, not in a slot
 //   deaf        hears no cancel; release() ends it
@@ -232,6 +233,9 @@ private:
                 engine_.hanging_.erase(engine_.hanging_.find(at));
             }
             if (!cancel_.ok()) return cancel_;
+            if (script_.text("fail") == at && script_.has("outage")) {
+                return Status(Code::io_error, "the store does not answer");
+            }
             if (script_.text("fail") == at) {
                 return Status(Code::engine_error, "failed as asked").with_sqlstate("22012").with_hint("ask for less");
             }

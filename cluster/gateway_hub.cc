@@ -273,6 +273,7 @@ net::Task<void> GatewayHub::serve_control(std::shared_ptr<FrameLink> link, Uuid 
     if (refused.ok() && old != nodes_.end()) refused = replaces(members_[node_id], *hello);
     if (!refused.ok() || stopping_) {
         log_.warn("hello_refused", {{"node_id", node_id}, {"error", refused.message()}});
+        if (!refused.ok() && on_refused) on_refused(node_id, refused);
         link->close();
         co_return;
     }
@@ -314,6 +315,7 @@ void GatewayHub::on_control_frame(Node &node, net::Frame frame) {
         auto beat = decode_heartbeat(frame.payload);
         if (beat.ok() && member != members_.end()) {
             member->second.heartbeat = std::move(*beat);
+            if (member->second.heartbeat.cpus > 0) member->second.hello.cpus = member->second.heartbeat.cpus;
             if (on_heartbeat) on_heartbeat(member->second);
             member->second.heartbeat.cache.folders.clear();
         }

@@ -77,6 +77,8 @@ public:
 
     std::function<void(const Member &)> on_join;
     std::function<void(const Uuid &)> on_leave;
+    // It said hello and may not join, for instance because of its version (node_incompatible).
+    std::function<void(const Uuid &, const Status &)> on_refused;
     std::function<void(const Member &)> on_heartbeat;
 
     const std::map<Uuid, Member> &members() const { return members_; }

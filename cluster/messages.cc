@@ -193,11 +193,12 @@ Result<CacheWork> decode_cache_work(std::string_view bytes) {
 
 std::string encode(const Hello &message) {
     Writer out;
+    out.put<uint32_t>(message.protocol);
+    out.put_string(message.version);
+    out.put_string(message.name);
     put_id(out, message.node);
     out.put<uint64_t>(message.incarnation);
-    out.put_string(message.name);
     out.put_string(message.pool);
-    out.put_string(message.version);
     out.put_string(message.engine_version);
     out.put_string(message.dir);
     out.put<int64_t>(message.pid);
@@ -211,11 +212,20 @@ std::string encode(const Hello &message) {
 Result<Hello> decode_hello(std::string_view bytes) {
     Reader in(bytes);
     Hello message;
+    message.protocol = in.get<uint32_t>();
+    message.version = in.get_string();
+    message.name = in.get_string();
+    if (message.protocol != kProtocol && !message.version.empty() && message.version.size() < 100) {
+        return Status(Code::failed_precondition, "node '" + message.name.substr(0, 100) + "' runs roost " +
+                                                     message.version + ", which speaks protocol " +
+                                                     std::to_string(message.protocol) + "; this gateway speaks " +
+                                                     std::to_string(kProtocol))
+            .with_name("node_incompatible")
+            .with_hint("bring both to one version");
+    }
     message.node = get_id(in);
     message.incarnation = in.get<uint64_t>();
-    message.name = in.get_string();
     message.pool = in.get_string();
-    message.version = in.get_string();
     message.engine_version = in.get_string();
     message.dir = in.get_string();
     message.pid = in.get<int64_t>();
@@ -235,6 +245,8 @@ std::string encode(const Heartbeat &message) {
     out.put<uint64_t>(message.granted_bytes);
     out.put<uint64_t>(message.used_bytes);
     out.put<uint64_t>(message.resident_bytes);
+    out.put<uint32_t>(message.cpus);
+    out.put_bool(message.stopping);
     put_cache_report(out, message.cache);
     return out.take();
 }
@@ -248,6 +260,8 @@ Result<Heartbeat> decode_heartbeat(std::string_view bytes) {
     message.granted_bytes = in.get<uint64_t>();
     message.used_bytes = in.get<uint64_t>();
     message.resident_bytes = in.get<uint64_t>();
+    message.cpus = in.get<uint32_t>();
+    message.stopping = in.get_bool();
     bool ok = true;
     message.cache = get_cache_report(in, ok);
     if (!ok || !in.done()) return broken("heartbeat");

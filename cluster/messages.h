@@ -15,8 +15,13 @@
 
 namespace roost::cluster {
 
-// node → gateway, first on a control link.
+// Of the messages of the links. Raised when they change: a node and a gateway of different ones don't work together.
+constexpr uint32_t kProtocol = 1;
+
+// node → gateway, first on a control link. Its head (protocol, version, name) never changes, so that a gateway can say
+// whom it refused and why.
 struct Hello {
+    uint32_t protocol = kProtocol;
     Uuid node;
     uint64_t incarnation = 0;  // one run of a node process
     std::string name, pool, version, engine_version, dir;
@@ -29,6 +34,8 @@ struct Hello {
 struct Heartbeat {
     uint32_t running = 0, waiting = 0, queued = 0;
     uint64_t granted_bytes = 0, used_bytes = 0, resident_bytes = 0;
+    uint32_t cpus = 0;      // as in Hello, now: quotas and affinity change; 0: as it said
+    bool stopping = false;  // it takes nothing new, and ends when what it has has ended
     CacheReport cache;
 };
 

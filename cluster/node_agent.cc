@@ -44,6 +44,8 @@ struct NodeAgent::Task {
 
 namespace {
 
+constexpr int64_t kDrainLinger_us = 250'000;
+
 uint64_t resident_bytes() {
     FILE *file = std::fopen("/proc/self/statm", "re");
     if (!file) return 0;
@@ -59,6 +61,14 @@ constexpr uint32_t kCacheReportEveryMs = 500;
 uint32_t slot_workers(admission::Profile) {
     return 3;
 }  // the longest ladder has three slots; the profile can change at run time
+
+// The gateway runs what it can again elsewhere.
+Status stopping() {
+    return Status(Code::unavailable, "the node is shutting down")
+        .with_name(std::string(kNodeStopping))
+        .with_sqlstate("57P01")
+        .with_retryable(true);
+}
 
 }  // namespace
 
@@ -86,7 +96,7 @@ void NodeAgent::hang_up() {
 
 void NodeAgent::stop() {
     hang_up();
-    cancel_all(Status(Code::unavailable, "the node is shutting down"));
+    cancel_all(stopping());
     small_pool_.stop();
     slot_pool_.stop();
     cancel_pool_.stop();
@@ -127,7 +137,7 @@ net::Task<void> NodeAgent::stay_connected() {
             Status status = co_await serve(*link);
             control_.reset();
             log_.warn("link_lost", {{"gateway", options_.gateway.to_string()}, {"error", status.message()}});
-            co_await abandon_all();
+            co_await abandon_all(Status(Code::unavailable, "the node lost its gateway"));
             if (clock_.monotonic_us() - since_us > 5'000'000) back_off_ms = 50;
         } else {
             log_.warn("dial_failed", {{"gateway", options_.gateway.to_string()}, {"error", link.status().message()}});
@@ -158,23 +168,30 @@ net::Task<Status> NodeAgent::serve(std::shared_ptr<FrameLink> control) {
     }
 }
 
+// False: the link is closed.
+bool NodeAgent::send_heartbeat(FrameLink &control, bool whole_cache) {
+    Heartbeat beat;
+    beat.cache = engine_.cache_report(whole_cache);
+    {
+        MutexLock lock(mutex_);
+        beat.running = static_cast<uint32_t>(tasks_.size());
+        beat.waiting = ledger_.waiting();
+        beat.granted_bytes = ledger_.granted_bytes();
+    }
+    beat.queued = static_cast<uint32_t>(small_pool_.queued() + slot_pool_.queued());
+    beat.used_bytes = engine_.used_bytes();
+    beat.resident_bytes = resident_bytes();
+    if (options_.cpus) beat.cpus = options_.cpus();
+    beat.stopping = draining_;
+    std::string frame;
+    net::append_frame(frame, FrameType::heartbeat, 0, encode(beat));
+    return control.send(std::move(frame));
+}
+
 net::Task<void> NodeAgent::heartbeat(std::shared_ptr<FrameLink> control, uint32_t every_ms) {
     // A gateway that has just met this node knows nothing of its cache.
     for (bool met = false; !control->closed(); met = true) {
-        Heartbeat beat;
-        beat.cache = engine_.cache_report(!met);
-        {
-            MutexLock lock(mutex_);
-            beat.running = static_cast<uint32_t>(tasks_.size());
-            beat.waiting = ledger_.waiting();
-            beat.granted_bytes = ledger_.granted_bytes();
-        }
-        beat.queued = static_cast<uint32_t>(small_pool_.queued() + slot_pool_.queued());
-        beat.used_bytes = engine_.used_bytes();
-        beat.resident_bytes = resident_bytes();
-        std::string frame;
-        net::append_frame(frame, FrameType::heartbeat, 0, encode(beat));
-        if (!control->send(std::move(frame))) break;
+        if (!send_heartbeat(*control, !met)) break;
         // Sooner when the cache has changed: where statements go depends on it.
         const int64_t next_us = clock_.monotonic_us() + int64_t{every_ms} * 1000;
         do {
@@ -185,9 +202,9 @@ net::Task<void> NodeAgent::heartbeat(std::shared_ptr<FrameLink> control, uint32_
 }
 
 // Cancels everything and waits until it is rolled back.
-net::Task<void> NodeAgent::abandon_all() {
+net::Task<void> NodeAgent::abandon_all(Status why) {
     clearing_ = true;
-    cancel_all(Status(Code::unavailable, "the node lost its gateway"));
+    cancel_all(why);
     std::vector<Uuid> sessions;
     for (;;) {
         {
@@ -217,18 +234,21 @@ void NodeAgent::cancel_all(const Status &reason) {
 void NodeAgent::drain(int64_t grace_ms) {
     draining_ = true;
     clearing_ = true;
+    if (control_) send_heartbeat(*control_, false);
     net::asio::co_spawn(
         loop_,
         [](NodeAgent *self, int64_t grace) -> net::Task<void> {
             const int64_t end_us = self->clock_.monotonic_us() + grace * 1000;
+            // What was sent before the gateway knew is refused, and so runs elsewhere.
+            const int64_t linger_us = std::min(end_us, self->clock_.monotonic_us() + kDrainLinger_us);
             for (bool idle = false; !idle && self->clock_.monotonic_us() < end_us;) {
                 {
                     MutexLock lock(self->mutex_);
-                    idle = self->tasks_.empty();
+                    idle = self->tasks_.empty() && self->sessions_.empty() && self->clock_.monotonic_us() >= linger_us;
                 }
                 if (!idle) co_await self->all_done_.wait_for(std::chrono::milliseconds(100));
             }
-            co_await self->abandon_all();
+            co_await self->abandon_all(stopping());
             if (self->control_) self->control_->close();
             self->loop_.stop();
         }(this, grace_ms),
@@ -352,7 +372,14 @@ void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Fram
     bool full = false;
     {
         MutexLock lock(mutex_);
-        full = draining_ || tasks_.size() >= options_.queue_max + options_.small_workers;
+        // A transaction that is open here can be nowhere else.
+        if (draining_ && !sessions_.contains(task->spec.session)) {
+            std::string refused;
+            net::append_frame(refused, FrameType::refused, frame.stream, "");
+            control->send(std::move(refused));
+            return;
+        }
+        full = tasks_.size() >= options_.queue_max + options_.small_workers;
         if (!full) {
             if (!tasks_.emplace(task->stream, task).second) {
                 log_.error("stream_in_use", {{"statement_id", task->spec.id}});
@@ -364,14 +391,12 @@ void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Fram
     }
     if (full) {
         Completion refused;
-        refused.status = draining_
-                             ? Status(Code::unavailable, "the node is shutting down")
-                             : Status(Code::resource_exhausted, "the node's queue is full (" +
-                                                                    std::to_string(options_.queue_max) + " statements)")
-                                   .with_name("queue_full")
-                                   .with_sqlstate("53300")
-                                   .with_hint("run the statement again in a moment")
-                                   .with_retryable(true);
+        refused.status = Status(Code::resource_exhausted,
+                                "the node's queue is full (" + std::to_string(options_.queue_max) + " statements)")
+                             .with_name("queue_full")
+                             .with_sqlstate("53300")
+                             .with_hint("run the statement again in a moment")
+                             .with_retryable(true);
         (void)task->out.end(refused);  // false: the gateway has gone, nobody is waiting
         return;
     }

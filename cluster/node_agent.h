@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct NodeAgentOptions {
     net::Endpoint gateway;
     std::string join_token;
     Hello hello;  // what the node says of itself
+    // Its effective CPUs now; empty: as in hello. Called on the loop with each heartbeat.
+    std::function<uint32_t()> cpus;
     admission::Profile profile = admission::Profile::equal_2;
     uint32_t small_workers = 8;  // planning and small lane
     uint32_t queue_max = 100;    // statements beyond those that run
@@ -42,7 +45,8 @@ public:
 
     // Starts the agent's coroutines on the loop.
     void run();
-    // Takes nothing new; cancels what still runs after `grace_ms`; then stops the loop.
+    // Tells the gateway and takes nothing new but from sessions with a transaction here; cancels what is left after
+    // `grace_ms`; then stops the loop.
     void drain(int64_t grace_ms);
     // Closes the links: the gateway takes the node for lost, and tries its reads elsewhere.
     void hang_up();
@@ -61,9 +65,10 @@ private:
     net::Task<void> stay_connected();
     net::Task<Status> serve(std::shared_ptr<net::FrameLink> control);
     net::Task<void> heartbeat(std::shared_ptr<net::FrameLink> control, uint32_t every_ms);
+    bool send_heartbeat(net::FrameLink &control, bool whole_cache);
     net::Task<void> tick();
     net::Task<void> watch(std::shared_ptr<net::FrameLink> result_link);
-    net::Task<void> abandon_all();
+    net::Task<void> abandon_all(Status why);
     void on_frame(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
     void on_dispatch(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
     void on_read(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);

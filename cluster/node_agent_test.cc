@@ -458,8 +458,12 @@ TEST_F(NodeAgentTest, ADrainedNodeLetsStatementsFinishAndTakesNoMore) {
     run(node.id, spec_of("hang=step"), running);
     run_until([&] { return node.engine.hanging("step") == 1; });
     node.drain(60'000);
-    Status status;
-    run_until([&] { return (status = end_of(node, spec_of("rows=1"))).code() == Code::unavailable; });
+    run_until([&] {
+        Seen seen;
+        run(node.id, spec_of("rows=1"), seen);
+        run_until_ended(seen);
+        return seen.types.back() == FrameType::refused;
+    });
     EXPECT_FALSE(running.ended);
     node.engine.release();
     run_until_ended(running);

@@ -1,5 +1,5 @@
 // What this process may use of the machine: its cgroup's limits (v1, v2, hybrid), CPU affinity and the memory there is.
-// Reads /proc and /sys/fs/cgroup once, at start.
+// Reads /proc and /sys/fs/cgroup: at start, and on nodes with each heartbeat.
 #pragma once
 
 #include <cstdint>

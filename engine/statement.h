@@ -125,6 +125,9 @@ struct NodeTimings {
 // not interrupted, so that the transaction it runs in goes on.
 constexpr std::string_view kReaderLeft = "reader_left";
 
+// Name of the error of what a node ends because it stops: nothing of it has happened.
+constexpr std::string_view kNodeStopping = "node_stopping";
+
 // Name of the error of a COMMIT that failed otherwise than by a conflict.
 constexpr std::string_view kCommitFailed = "commit_failed";
 

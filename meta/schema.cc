@@ -12,7 +12,7 @@ constexpr int64_t kApplicationId = 0x726F6F73;
 //
 // statements: small columns stand first, because a filter that reads one behind a long text has to walk the text's
 // pages.
-constexpr std::array<const char *, 3> kSteps = {R"(
+constexpr std::array<const char *, 4> kSteps = {R"(
 CREATE TABLE users(
     id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL, scram_verifier TEXT NOT NULL,
     created_us INTEGER NOT NULL) WITHOUT ROWID;
@@ -64,6 +64,9 @@ CREATE TABLE grants(
     id BLOB PRIMARY KEY, user BLOB NOT NULL, catalog BLOB NOT NULL, schema_name TEXT NOT NULL,
     table_name TEXT NOT NULL, tier TEXT NOT NULL, granted_by BLOB, created_us INTEGER NOT NULL,
     UNIQUE(user, catalog, schema_name, table_name)) WITHOUT ROWID;
+)",
+                                                R"(
+ALTER TABLE members ADD COLUMN drained INTEGER NOT NULL DEFAULT 0;
 )"};
 
 Status step_from(Db &db, int64_t version) {

@@ -342,23 +342,24 @@ Status SqliteStore::put_member(const Member &member) {
     return writer_.run([member](Db &db) {
         Query query(
             db,
-            "INSERT INTO members(id, name, pool, version, cpus, memory_bytes, dir, first_seen_us, last_seen_us) "
-            "VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name = excluded.name, pool = excluded.pool, "
+            "INSERT INTO members(id, name, pool, version, cpus, memory_bytes, dir, first_seen_us, last_seen_us, "
+            "drained) "
+            "VALUES(?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name = excluded.name, pool = excluded.pool, "
             "version = excluded.version, cpus = excluded.cpus, memory_bytes = excluded.memory_bytes, "
-            "dir = excluded.dir, last_seen_us = excluded.last_seen_us");
+            "dir = excluded.dir, last_seen_us = excluded.last_seen_us, drained = excluded.drained");
         query.bind_blob(member.id.raw()).bind(member.name).bind(member.pool).bind(member.version);
         query.bind(static_cast<int64_t>(member.cpus)).bind(static_cast<int64_t>(member.memory_bytes)).bind(member.dir);
-        query.bind(member.first_seen_us).bind(member.last_seen_us);
+        query.bind(member.first_seen_us).bind(member.last_seen_us).bind(int64_t{member.drained});
         return query.run();
     });
 }
 
 Result<std::vector<Member>> SqliteStore::members() {
     const MutexLock lock(points_.mutex);
-    Query query(
-        *points_.db,
-        "SELECT id, name, pool, version, cpus, memory_bytes, dir, first_seen_us, last_seen_us FROM members ORDER BY "
-        "first_seen_us, id");
+    Query query(*points_.db,
+                "SELECT id, name, pool, version, cpus, memory_bytes, dir, first_seen_us, last_seen_us, drained FROM "
+                "members ORDER BY "
+                "first_seen_us, id");
     return read_all<Member>(query, [](Query &row) {
         Member member;
         member.id = row.id();
@@ -370,6 +371,7 @@ Result<std::vector<Member>> SqliteStore::members() {
         member.dir = row.text();
         member.first_seen_us = row.integer();
         member.last_seen_us = row.integer();
+        member.drained = row.integer() != 0;
         return member;
     });
 }

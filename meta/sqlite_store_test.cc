@@ -155,7 +155,7 @@ TEST_F(StoreTest, workspaces_catalogs_and_members_come_back_after_reopening) {
     const Workspace workspace{Uuid::make(), "main", "Main", "lake", 1};
     const Catalog lake{Uuid::make(), "lake", "sqlite:/c", "/data", workspace.id, true, 2};
     const Catalog other{Uuid::make(), "other", "sqlite:/o", "/o", workspace.id, true, 3};
-    Member member{Uuid::make(), "node-1", "default", "0.1", 4, uint64_t{1} << 40, "/n", 10, 10};
+    Member member{Uuid::make(), "node-1", "default", "0.1", 4, uint64_t{1} << 40, "/n", 10, 10, false};
     {
         const auto store = open();
         ASSERT_TRUE(store->put_workspace(workspace).ok());

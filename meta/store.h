@@ -98,6 +98,7 @@ struct Member {
     uint64_t memory_bytes = 0;
     std::string dir;
     int64_t first_seen_us = 0, last_seen_us = 0;
+    bool drained = false;  // by an operator: gets no statements until it is resumed
 };
 
 class Store {

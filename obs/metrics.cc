@@ -86,6 +86,7 @@ public:
         node_granted_.get({node}).Set(gauges.granted_bytes);
         node_used_.get({node}).Set(gauges.used_bytes);
         node_resident_.get({node}).Set(gauges.resident_bytes);
+        node_routable_.get({node}).Set(gauges.routable);
         node_up_.get({node}).Set(gauges.up);
     }
     void node_gone(std::string_view node) override {
@@ -209,6 +210,7 @@ private:
     Series<Gauge, 1> node_granted_ = node_series("roost_node_granted_bytes", "Memory granted to statements now");
     Series<Gauge, 1> node_used_ = node_series("roost_node_used_bytes", "Memory that the engine's buffer managers use");
     Series<Gauge, 1> node_resident_ = node_series("roost_node_resident_bytes", "Resident size of the node's process");
+    Series<Gauge, 1> node_routable_ = node_series("roost_node_routable", "1 while the node gets new statements");
     Series<Gauge, 1> node_up_ = node_series("roost_node_up", "1 while the node is a member, 0 when it is gone");
     Series<Gauge, 1> lake_series(const char *name, const char *help) {
         return {{"catalog"}, kSmallSetMax, gauges(name, help)};

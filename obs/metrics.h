@@ -14,7 +14,7 @@ namespace roost::obs {
 struct NodeGauges {
     double running = 0, waiting = 0, queued = 0;
     double budget_bytes = 0, granted_bytes = 0, used_bytes = 0, resident_bytes = 0;
-    double up = 1;
+    double up = 1, routable = 1;
 };
 
 struct LakeContents {

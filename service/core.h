@@ -20,6 +20,7 @@
 #include "meta/store.h"
 #include "obs/log.h"
 #include "obs/metrics.h"
+#include "routing/member_health.h"
 #include "routing/policy.h"
 #include "routing/table_uses.h"
 #include "routing/warm_units.h"
@@ -45,6 +46,8 @@ struct ServiceLimits {
     // may be away.
     int64_t outcome_wait_max_ms = 30'000;
     uint32_t conflict_retries_max = 5;  // of a statement that lost a race for the catalog
+    int64_t heartbeat_ms = 5'000;       // of nodes
+    std::string engine_version;         // that nodes must have; empty: any
     int64_t history_retention_ms = 7LL * 86'400'000;
     int64_t audit_retention_ms = 90LL * 86'400'000;
     uint64_t audit_max_rows = 1'000'000;  // the oldest go first
@@ -98,11 +101,23 @@ struct Core {
     std::map<std::string, bool> looking;  // look_again() is under way; true: and once more after that
     net::Event ended;                     // a statement ended (for draining)
     bool draining = false;
+    std::map<Uuid, routing::MemberHealth> health;  // of members that had trouble, by id; anew with each incarnation
+    std::set<Uuid> drained;                        // by an operator
     // Last: they end before what their work uses.
     net::asio::thread_pool blocking_pool{1};
     net::asio::thread_pool parse_pool{2};
 
     routing::ClusterSnapshot snapshot() const;
+    // Why a connected node gets no statements: "stopping", "drained", "incompatible", "silent", "failing"; empty: it
+    // does. For a person in `why`. The last two are hints, past which a statement goes when there is no other node.
+    struct Standing {
+        std::string_view state;
+        std::string why;
+        bool hint = false;
+    };
+    Standing standing(const cluster::Member &member) const;
+    // A statement ended at the node with this status.
+    void note_health(const Uuid &node, const Status &status);
     // The statement has been sent to a member.
     void note_dispatched(routing::Decision &decision, const Uuid &node);
     // Its decision's end: what its node has of the tables now, unless it failed.

@@ -7,6 +7,8 @@ namespace roost::service {
 namespace {
 
 constexpr int64_t kLookWithinMs = 10'000;
+// Heartbeats that a busy machine may miss.
+constexpr int64_t kBeatsMissedMax = 2;
 
 routing::NodeState state_of(const Uuid &id, const cluster::Member &member) {
     routing::NodeState node;
@@ -25,8 +27,46 @@ routing::NodeState state_of(const Uuid &id, const cluster::Member &member) {
 routing::ClusterSnapshot Core::snapshot() const {
     routing::ClusterSnapshot cluster;
     cluster.nodes.reserve(hub.members().size());
-    for (const auto &[id, member] : hub.members()) cluster.nodes.push_back(state_of(id, member));
+    bool any = false;
+    for (const auto &[id, member] : hub.members()) {
+        cluster.nodes.push_back(state_of(id, member));
+        cluster.nodes.back().routable = standing(member).state.empty();
+        any = any || cluster.nodes.back().routable;
+    }
+    // Rather one that may fail than none.
+    if (!any) {
+        for (routing::NodeState &node : cluster.nodes) node.routable = standing(hub.members().at(node.id)).hint;
+    }
     return cluster;
+}
+
+Core::Standing Core::standing(const cluster::Member &member) const {
+    if (member.heartbeat.stopping) return {"stopping", "its process has been told to end", false};
+    if (drained.contains(member.hello.node)) return {"drained", "an operator drained it", false};
+    if (member.hello.engine_version != limits.engine_version && !limits.engine_version.empty()) {
+        return {"incompatible",
+                "its DuckDB is " + member.hello.engine_version + ", the pool's is " + limits.engine_version, false};
+    }
+    const int64_t silent_ms = (clock.monotonic_us() - member.last_seen_us) / 1000;
+    if (silent_ms > kBeatsMissedMax * limits.heartbeat_ms + limits.heartbeat_ms / 2) {
+        return {"silent", "no word from it for " + std::to_string(silent_ms / 1000) + " s", true};
+    }
+    const auto found = health.find(member.hello.node);
+    if (found != health.end() && found->second.failing()) {
+        return {"failing", "statements failed there one after another; it is being probed", true};
+    }
+    return {};
+}
+
+void Core::note_health(const Uuid &node, const Status &status) {
+    const bool failed = status.code() == Code::io_error || status.code() == Code::data_loss ||
+                        (status.code() == Code::unavailable && status.name() != kNodeStopping);
+    // What failed for its own reasons says nothing of the node, good or bad.
+    if (!status.ok() && !failed) return;
+    if (!failed && !health.contains(node)) return;
+    if (!hub.members().contains(node)) return;
+    if (!health[node].note(failed, clock.monotonic_us())) return;
+    log.warn("node_failing", {{"node_id", node}, {"error", status.message()}});
 }
 
 void Core::note_dispatched(routing::Decision &decision, const Uuid &node) {
@@ -88,6 +128,7 @@ void Core::note_heartbeat(const cluster::Member &member) {
 }
 
 void Core::note_join(const cluster::Member &member, std::map<Uuid, meta::Member> &known) {
+    health.erase(member.hello.node);
     for (const auto &[id, old] : known) {
         if (id == member.hello.node || old.dir != member.hello.dir || old.name != member.hello.name ||
             hub.members().contains(id)) {

@@ -57,7 +57,10 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     }
     ROOST_RETURN_IF_ERROR(load_access());
     ROOST_ASSIGN_OR_RETURN(const auto members, core_->meta.members());
-    for (const meta::Member &member : members) known_members_[member.id] = member;
+    for (const meta::Member &member : members) {
+        known_members_[member.id] = member;
+        if (member.drained) core_->drained.insert(member.id);
+    }
     ROOST_RETURN_IF_ERROR(recover());
     core_->hub.on_join = [this](const cluster::Member &member) {
         core_->note_join(member, known_members_);
@@ -71,6 +74,7 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
     };
     core_->hub.on_heartbeat = [this](const cluster::Member &member) {
         const cluster::Heartbeat &beat = member.heartbeat;
+        note_beat(member);
         core_->metrics.node(member.hello.node.to_string(),
                             {.running = static_cast<double>(beat.running),
                              .waiting = static_cast<double>(beat.waiting),
@@ -79,10 +83,11 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
                              .granted_bytes = static_cast<double>(beat.granted_bytes),
                              .used_bytes = static_cast<double>(beat.used_bytes),
                              .resident_bytes = static_cast<double>(beat.resident_bytes),
-                             .up = 1});
+                             .up = 1,
+                             .routable = core_->standing(member).state.empty() ? 1.0 : 0.0});
         core_->note_heartbeat(member);
-        known_members_[member.hello.node].last_seen_us = core_->clock.wall_us();
     };
+    core_->hub.on_refused = [this](const Uuid &id, const Status &why) { note_refused(id, why); };
     asio::co_spawn(core_->loop, tick(), asio::detached);
     asio::co_spawn(core_->loop, watch_lakes(), asio::detached);
     return Status();
@@ -170,22 +175,6 @@ net::Task<void> GatewayService::settle_commits() {
     }
 }
 
-void GatewayService::remember_member(const cluster::Member &member) {
-    meta::Member &known = known_members_[member.hello.node];
-    known.id = member.hello.node;
-    known.name = member.hello.name;
-    known.pool = member.hello.pool;
-    known.version = member.hello.version;
-    known.cpus = member.hello.cpus;
-    known.memory_bytes = member.hello.memory_bytes;
-    known.dir = member.hello.dir;
-    known.last_seen_us = core_->clock.wall_us();
-    if (known.first_seen_us == 0) known.first_seen_us = known.last_seen_us;
-    if (Status status = core_->meta.put_member(known); !status.ok()) {
-        core_->log.error("member_not_recorded", {{"node_id", known.id}, {"error", status.message()}});
-    }
-}
-
 // Keeps the mirrors near the lakes, so that whoever asks waits for little.
 net::Task<void> GatewayService::watch_lakes() {
     asio::steady_timer timer(core_->loop);
@@ -209,6 +198,7 @@ net::Task<void> GatewayService::tick() {
         }
         if (n % 25 == 0 && !core_->unsettled.empty()) co_await settle_commits();
         if (n % 25 == 24) co_await reload_access();
+        probe_members();
         if (n % 5 == 0) {
             const int64_t limit_us = core_->clock.monotonic_us() - core_->limits.idle_transaction_timeout_ms * 1000;
             for (const auto &session : sessions_) {
@@ -400,13 +390,14 @@ void GatewayService::fail_transaction(Session &session, Status why) {
 // A node that has left has rolled back everything, and does not know the transaction when it is back a moment later:
 // what is sent to it then would be a transaction without its beginning.
 void GatewayService::lose_transactions(const Uuid &node) {
-    std::set<const Session *> committing;  // whether that has happened is found out by the COMMIT itself
+    // Whether that has happened is found out by the COMMIT itself; and what only begins, begins elsewhere.
+    std::set<const Session *> spared;
     for (const RunStream *run : core_->running) {
-        if (run->commits_transaction()) committing.insert(&run->session());
+        if (run->commits_transaction() || run->outlives_its_node()) spared.insert(&run->session());
     }
     for (const auto &session : sessions_) {
         if (session->pinned_node != node || session->transaction != TransactionState::open) continue;
-        if (committing.contains(session.get())) continue;
+        if (spared.contains(session.get())) continue;
         core_->log.warn("transaction_lost", {{"session_id", session->id}, {"node_id", node}});
         fail_transaction(*session, lost_transaction());
     }
@@ -638,41 +629,6 @@ Result<std::unique_ptr<ResultStream>> GatewayService::use(const std::shared_ptr<
 }
 
 // --- look
-
-std::vector<NodeInfo> GatewayService::nodes() const {
-    std::vector<NodeInfo> nodes;
-    for (const auto &[id, known] : known_members_) {
-        NodeInfo info;
-        info.id = id;
-        info.name = known.name;
-        info.pool = known.pool;
-        info.version = known.version;
-        info.dir = known.dir;
-        info.cpus = known.cpus;
-        info.memory_bytes = known.memory_bytes;
-        info.first_seen_us = known.first_seen_us;
-        info.last_seen_us = known.last_seen_us;
-        info.status = "offline";
-        const auto member = core_->hub.members().find(id);
-        if (member != core_->hub.members().end()) {
-            const cluster::Member &m = member->second;
-            info.status = "online";
-            info.pid = m.hello.pid;
-            info.incarnation = m.hello.incarnation;
-            info.budget_bytes = m.hello.budget_bytes;
-            info.granted_bytes = m.heartbeat.granted_bytes;
-            info.used_bytes = m.heartbeat.used_bytes;
-            info.resident_bytes = m.heartbeat.resident_bytes;
-            info.running = m.in_flight;
-            info.waiting = m.heartbeat.waiting;
-            info.load = static_cast<double>(m.in_flight) / m.hello.cpus;
-            const auto warm = core_->warm.nodes().find(id);
-            if (m.hello.reports_bytes && warm != core_->warm.nodes().end()) info.cache = warm->second.gauges;
-        }
-        nodes.push_back(std::move(info));
-    }
-    return nodes;
-}
 
 Result<std::vector<meta::Workspace>> GatewayService::workspaces(const Principal &who) {
     std::vector<meta::Workspace> own;

@@ -49,6 +49,7 @@ public:
     net::Task<Result<std::string>> profile(const Principal &who, const Uuid &id) override;
 
     std::vector<NodeInfo> nodes() const override;
+    net::Task<Result<NodeInfo>> drain_node(Principal who, std::string node, bool drained) override;
     Result<std::vector<meta::Workspace>> workspaces(const Principal &who) override;
     Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) override;
     net::Task<Result<std::vector<SchemaInfo>>> schemas(const Principal &who, std::string workspace,
@@ -165,6 +166,11 @@ private:
     net::Task<void> settle_commit(UnsettledCommit commit);
     net::Task<void> settle_commits();
     void remember_member(const cluster::Member &member);
+    void note_beat(const cluster::Member &member);
+    void note_refused(const Uuid &node, const Status &why);
+    const meta::Member *find_member(std::string_view node) const;
+    void probe_members();
+    net::Task<void> probe(Uuid node);
     Result<const meta::Workspace *> find_workspace(const Principal &who, std::string_view slug_or_id) const;
     // Null: there is none that they may see.
     const meta::Catalog *find_catalog(const Principal &who, const Uuid &workspace, std::string_view slug_or_id) const;
@@ -199,6 +205,7 @@ private:
     std::vector<meta::Workspace> workspaces_;
     std::vector<meta::Catalog> catalogs_;
     std::map<Uuid, meta::Member> known_members_;
+    std::map<Uuid, std::string> refused_members_;  // that said hello and may not join, and why
     std::set<std::shared_ptr<Session>> sessions_;
     std::unordered_map<Uuid, EntryPtr> entries_;
     std::deque<Uuid> finished_entries_;

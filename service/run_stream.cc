@@ -236,6 +236,7 @@ Status RunStream::send_to_next(bool no_wait) {
             dispatched_us_ = core_.clock.monotonic_us();
             if (spec_.transaction == TransactionAction::in_session && !session_->pinned_node) {
                 session_->pinned_node = remote_->node();
+                pins_ = true;
             }
             return Status();
         }
@@ -249,14 +250,54 @@ Status RunStream::send_to_next(bool no_wait) {
         .with_hint("see `roost nodes`; run the statement again when a node is back");
 }
 
+// A read that has shown nothing, or the beginning of a transaction, which is nowhere but at that node.
+bool RunStream::outlives_its_node() const {
+    return ((is_autocommit() && !spec_.writes) || pins_) && cancel_reason_.ok() && rows_given_ == 0 && !header_given_ &&
+           retries_ == 0 && !settled_ && !core_.draining;
+}
+
+// Its node is lost or stops, and nothing of it has happened there.
+Status RunStream::run_elsewhere() {
+    if (pins_) session_->pinned_node.reset();
+    pins_ = false;
+    retries_++;
+    core_.metrics.retried();
+    core_.log.info("statement_retried", {{"statement_id", spec_.id}, {"lost_node", record_.node}});
+    header_.reset();
+    return dispatch(record_.node);
+}
+
+// The node has refused it: it would have to wait for memory, or it stops. To the next; when all would wait, it waits at
+// the first.
+Status RunStream::pass_on() {
+    if (pins_) session_->pinned_node.reset();
+    pins_ = false;
+    if (!is_autocommit() && session_->pinned_node) return lost_transaction();  // it knows no such transaction
+    if (!spec_.no_wait) {
+        // It would have taken one that waits.
+        auto &candidates = decision_.candidates;
+        candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(candidate_));
+        if (candidates.empty()) {
+            return Status(Code::unavailable, "every node is shutting down")
+                .with_name("no_nodes")
+                .with_retryable(true)
+                .with_hint("see `roost nodes`; run the statement again when a node is back");
+        }
+        candidate_ = 0;
+        return send_to_next(false);
+    }
+    candidate_++;
+    if (candidate_ < decision_.candidates.size()) return send_to_next(true);
+    candidate_ = 0;
+    return send_to_next(false);
+}
+
 net::Task<Result<net::Frame>> RunStream::next_frame() {
     for (;;) {
         auto frame = co_await remote_->next();
         if (timings_.first_frame_us == 0) timings_.first_frame_us = core_.clock.monotonic_us() - dispatched_us_;
         if (!frame.ok()) {
-            const bool retry = cancel_reason_.ok() && is_autocommit() && !spec_.writes && rows_given_ == 0 &&
-                               !header_given_ && retries_ == 0 && frame.status().code() == Code::unavailable &&
-                               !core_.draining;
+            const bool retry = frame.status().code() == Code::unavailable && outlives_its_node();
             if (!retry) {
                 Status lost = co_await explain_loss(frame.status());
                 committed_unheard_ = lost.ok();
@@ -264,11 +305,7 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
                 if (committed_unheard_) co_return Status(Code::unavailable, "the statement has ended");
                 co_return lost;
             }
-            retries_++;
-            core_.metrics.retried();
-            core_.log.info("statement_retried", {{"statement_id", spec_.id}, {"lost_node", record_.node}});
-            header_.reset();
-            if (Status status = dispatch(record_.node); !status.ok()) {
+            if (Status status = run_elsewhere(); !status.ok()) {
                 settle(status);
                 co_return status;
             }
@@ -281,13 +318,7 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
                 co_return cancel_reason_;
             }
             refusals_++;
-            candidate_++;
-            bool no_wait = true;
-            if (candidate_ >= decision_.candidates.size()) {
-                candidate_ = 0;  // all would wait: wait at the best
-                no_wait = false;
-            }
-            if (Status status = send_to_next(no_wait); !status.ok()) {
+            if (Status status = pass_on(); !status.ok()) {
                 settle(status);
                 co_return status;
             }
@@ -295,6 +326,13 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
         }
         if (may_try_again(*frame)) {
             auto completion = cluster::decode_completion(frame->payload);
+            if (completion.ok() && completion->status.name() == kNodeStopping && retries_ == 0 && !header_given_) {
+                if (Status status = run_elsewhere(); !status.ok()) {
+                    settle(status);
+                    co_return status;
+                }
+                continue;
+            }
             if (completion.ok() && completion->status.code() == Code::conflict) {
                 if (Status status = co_await try_again(completion->status); !status.ok()) {
                     settle(status);
@@ -410,6 +448,7 @@ net::Task<Status> RunStream::take_end(const net::Frame &frame) {
     auto completion = cluster::decode_completion(frame.payload);
     if (!completion.ok()) co_return completion.status();
     completion_ = std::move(*completion);
+    core_.note_health(record_.node, completion_.status);
     if (!completion_.commit_in_doubt) co_return completion_.status;
     // The node is done with it: what the catalog says now holds.
     co_return co_await explain_commit(completion_.status, true);

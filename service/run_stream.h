@@ -51,6 +51,7 @@ public:
     void cancel(Status reason) override;
 
     const Session &session() const { return *session_; }
+    bool outlives_its_node() const;
     bool commits_transaction() const { return spec_.transaction == TransactionAction::commit; }
     const meta::StatementRecord &record() const { return record_; }
     bool in_history() const { return options_.in_history; }
@@ -64,6 +65,8 @@ public:
 private:
     Status dispatch(std::optional<Uuid> avoid);
     Status send_to_next(bool no_wait);
+    Status pass_on();
+    Status run_elsewhere();
     net::Task<Status> take_leases();
     net::Task<Status> take_turns(const std::string &catalog);
     net::Task<Result<std::shared_ptr<WriteLease>>> wait_for_lease(std::string name);
@@ -101,6 +104,7 @@ private:
     bool header_given_ = false;
     uint64_t rows_given_ = 0;
     bool begun_ = false;
+    bool pins_ = false;  // the session's transaction is at this node because of this statement
     bool settled_ = false;
     bool closed_early_ = false;    // dropped before its end by a reader who wanted no more
     bool state_recorded_ = false;  // the history has record_ as it is

@@ -69,6 +69,9 @@ struct NodeInfo {
     double load = 0;
     int64_t last_seen_us = 0, first_seen_us = 0;
     uint64_t incarnation = 0;
+    bool routable = false;      // it gets new statements
+    std::string state, why;     // online and not routable: "drained", "stopping", "silent", …; and in words
+    uint32_t transactions = 0;  // open there
     // Of its segment cache, since its start; unset: it has none, or has not said so yet.
     std::optional<obs::CacheGauges> cache;
 };
@@ -197,6 +200,9 @@ public:
 
     // --- look
     virtual std::vector<NodeInfo> nodes() const = 0;
+    // `node`: name or id. Drained: it gets no new statements, what runs there ends by itself, open transactions too;
+    // kept over restarts. For admins. Errors: permission_denied, not_found.
+    virtual net::Task<Result<NodeInfo>> drain_node(Principal who, std::string node, bool drained) = 0;
     virtual Result<std::vector<meta::Workspace>> workspaces(const Principal &who) = 0;
     virtual Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) = 0;
     // Sorted by name; system schemas and temporary objects are not among them. As they are now. Errors: not_found

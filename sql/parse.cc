@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "duckdb/main/database.hpp"
 #include "duckdb/parser/parsed_data/alter_info.hpp"
 #include "duckdb/parser/parsed_data/comment_on_column_info.hpp"
 #include "duckdb/parser/parsed_data/copy_info.hpp"
@@ -411,6 +412,8 @@ Status check_text(std::string_view text, const ParseLimits &limits) {
 
 std::string_view kind_name(Kind kind) { return info_of(kind).name; }
 bool is_session_command(Kind kind) { return info_of(kind).session_command; }
+std::string engine_version() { return duckdb::DuckDB::LibraryVersion(); }
+
 bool changes_lake(Kind kind) { return info_of(kind).changes_lake; }
 
 Result<std::vector<Statement>> parse(std::string_view text, const ParseLimits &limits) {

@@ -117,6 +117,9 @@ Status check(const Statement &statement, Context context, const GuardPolicy &pol
 // later ones.
 Status check_all(const std::vector<Statement> &statements, Context context, const GuardPolicy &policy);
 
+// Of the DuckDB whose parser this is: "v1.5.5".
+std::string engine_version();
+
 // 64-bit hash of the statement's shape: literals normalised, case of keywords and blanks ignored. Equal shapes share
 // memory of their size. Cheap enough for each statement (no parse).
 uint64_t fingerprint(std::string_view statement_text);

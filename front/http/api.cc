@@ -57,6 +57,9 @@ Task<HttpResponse> Api::answer(Route route, Call call) {
             co_return co_await import_run(call);
         case Route::import_drop:
             co_return co_await import_drop(call);
+        case Route::drain_node:
+        case Route::resume_node:
+            co_return co_await drain_node(call, route == Route::drain_node);
         case Route::users:
         case Route::create_user:
         case Route::update_user:
@@ -128,6 +131,12 @@ HttpResponse Api::readiness() {
 
 HttpResponse Api::version() {
     return json_response(200, JsonObject().text("version", options_.version).number("api_version", kApiVersion).take());
+}
+
+net::Task<HttpResponse> Api::drain_node(const Call &call, bool drained) {
+    const auto node = co_await service_.drain_node(call.who, call.args[0], drained);
+    if (!node.ok()) co_return error_response(node.status());
+    co_return json_response(200, node_object(*node));
 }
 
 HttpResponse Api::pool_health() {

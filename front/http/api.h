@@ -53,6 +53,7 @@ private:
     Response readiness();
     Response version();
     Response pool_health();
+    net::Task<Response> drain_node(const Call &call, bool drained);
     Response metrics();
     Response me(const Call &call);
     Response workspaces(const Call &call);

@@ -198,6 +198,11 @@ public:
     }
 
     std::vector<service::NodeInfo> nodes() const override { return {node}; }
+    net::Task<Result<service::NodeInfo>> drain_node(service::Principal, std::string name, bool drained) override {
+        if (name != node.name) co_return Status(Code::not_found, "there is no node '" + name + "'");
+        node.status = drained ? "draining" : "online";
+        co_return node;
+    }
     Result<std::vector<meta::Workspace>> workspaces(const service::Principal &) override {
         return std::vector{workspace};
     }

@@ -266,7 +266,8 @@ std::string node_object(const service::NodeInfo &node) {
     object.number("budget_bytes", node.budget_bytes).number("granted_bytes", node.granted_bytes);
     object.number("used_bytes", node.used_bytes).number("resident_bytes", node.resident_bytes);
     object.number("running", node.running).number("waiting", node.waiting).real("load", node.load);
-    object.number("incarnation", node.incarnation);
+    object.number("incarnation", node.incarnation).number("transactions", node.transactions);
+    object.flag("routable", node.routable).text_or_null("state", node.state).text_or_null("why", node.why);
     object.raw_or_null("cache", node.cache ? cache_object(*node.cache) : std::string());
     object.raw("last_seen_at", json_time(node.last_seen_us)).raw("first_seen_at", json_time(node.first_seen_us));
     return object.take();

@@ -26,6 +26,8 @@ enum class Route : uint8_t {
     all_catalogs,
     agents,
     nodes,
+    drain_node,
+    resume_node,
     submit,
     history,
     audit,

@@ -170,6 +170,9 @@ public:
     }
     net::Task<Result<std::string>> profile(const service::Principal &, const Uuid &) override { co_return missing(); }
     std::vector<service::NodeInfo> nodes() const override { return {}; }
+    net::Task<Result<service::NodeInfo>> drain_node(service::Principal, std::string, bool) override {
+        co_return Status(Code::unimplemented, "not here");
+    }
     Result<std::vector<meta::Workspace>> workspaces(const service::Principal &) override {
         return std::vector<meta::Workspace>{{.id = {}, .slug = "main", .name = "main", .default_catalog = "lake"}};
     }
