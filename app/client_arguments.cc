@@ -115,13 +115,17 @@ Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arg
                      "from a node (what runs there ends by itself), `resume NODE` lets them in again.");
     NodesArguments out;
     std::string format;
-    line.app().add_option("ACTION", out.action, "drain or resume")->check(CLI::IsMember({"drain", "resume"}));
+    line.app().add_option("ACTION", out.action, "drain or resume");
     line.app().add_option("NODE", out.node, "its name or id");
     line.add_format(format);
     line.add_pool(out.pool);
     ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
     if (help) return {*help};
     ROOST_RETURN_IF_ERROR(take_format(format, out.format));
+    if (!out.action.empty() && out.action != "drain" && out.action != "resume") {
+        return Status(Code::invalid_argument, "nodes can be drained and resumed, and not '" + out.action + "'")
+            .with_hint("roost nodes --help explains what it takes");
+    }
     if (!out.action.empty() && out.node.empty()) {
         return Status(Code::invalid_argument, "which node shall I " + out.action + "?")
             .with_hint("`roost nodes` lists their names");
