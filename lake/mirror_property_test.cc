@@ -176,7 +176,7 @@ public:
         if (loses_rows(table)) {
             EXPECT_GE(pruned.data_file_ids.size(), *read) << where;
         } else {
-            EXPECT_EQ(pruned.data_file_ids.size(), *read) << where;
+            EXPECT_EQ(pruned.data_file_ids.size(), *read) << where << "\n" << profile[0][1] << "\n" << describe(table);
         }
         compared_pruning++;
     }
