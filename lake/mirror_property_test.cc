@@ -173,7 +173,7 @@ public:
         const auto read = files_read(profile[0][1]);
         // Nothing was scanned: the statistics of the whole table had the answer.
         if (!read) return;
-        if (loses_rows(table)) {
+        if (loses_rows(table) || widened(table, column)) {
             EXPECT_GE(pruned.data_file_ids.size(), *read) << where;
         } else {
             EXPECT_EQ(pruned.data_file_ids.size(), *read) << where << "\n" << profile[0][1] << "\n" << describe(table);
@@ -213,6 +213,17 @@ private:
         bool older = false;
         table.data->segments.for_each([&](const Segment &segment, const SegmentDeletes *) {
             older = older || segment.partition_id != table.definition->partition->id;
+        });
+        return older;
+    }
+
+    // A FLOAT column became DOUBLE after files were written: `prune` does not trust the bounds of theirs, DuckLake
+    // does.
+    static bool widened(const TableState &table, const LakeColumn &column) {
+        if (!column.type.starts_with("float")) return false;
+        bool older = false;
+        table.data->segments.for_each([&](const Segment &segment, const SegmentDeletes *) {
+            older = older || segment.begin_snapshot < column.begin_snapshot;
         });
         return older;
     }
