@@ -183,6 +183,7 @@ private:
                                           const std::string &catalog) const;
     Status load_access();
     net::Task<void> reload_access();
+    void apply_to_sessions(const std::vector<meta::User> &users);
     // Sets what the meta store says; the part of load_access that is the loop's.
     void take_access(std::vector<meta::Workspace> workspaces, std::vector<meta::Catalog> catalogs,
                      meta::AccessTables tables);

@@ -44,18 +44,37 @@ net::Task<void> GatewayService::reload_access() {
         std::vector<meta::Workspace> workspaces;
         std::vector<meta::Catalog> catalogs;
         meta::AccessTables tables;
+        std::vector<meta::User> users;
     };
     auto loaded = co_await core_->blocking([meta = &core_->meta]() -> Result<Loaded> {
         Loaded all;
         ROOST_ASSIGN_OR_RETURN(all.workspaces, meta->workspaces());
         ROOST_ASSIGN_OR_RETURN(all.catalogs, meta->catalogs());
         ROOST_ASSIGN_OR_RETURN(all.tables, meta->access());
+        ROOST_ASSIGN_OR_RETURN(all.users, meta->users());
         return all;
     });
     if (loaded.ok()) {
         take_access(std::move(loaded->workspaces), std::move(loaded->catalogs), std::move(loaded->tables));
+        apply_to_sessions(loaded->users);
     } else {
         core_->log.warn("access_not_reloaded", {{"error", loaded.status().message()}});
+    }
+}
+
+// Who was made less, or shut out, is so in the sessions that are open as well.
+void GatewayService::apply_to_sessions(const std::vector<meta::User> &users) {
+    const std::vector<std::shared_ptr<Session>> open(sessions_.begin(), sessions_.end());
+    for (const auto &session : open) {
+        const auto user = std::ranges::find(users, session->principal.user_id, &meta::User::id);
+        if (user == users.end()) continue;
+        if (!user->active) {
+            core_->log.info("session_ended", {{"session_id", session->id}, {"user", user->name}, {"why", "inactive"}});
+            close_session(session);
+            continue;
+        }
+        session->principal.role = user->role;
+        session->catalogs = catalog_names(session->principal, session->workspace_id);
     }
 }
 

@@ -284,12 +284,23 @@ def test_an_open_catalog_goes_by_the_role(people):
 def test_an_inactive_user_is_out(people):
     people.add("leaver", "reader")
     people.grant("leaver", "reader", "sales")
-    with contextlib.closing(people.pg("leaver")):
-        pass
-    people.must("PATCH", f"/api/admin/users/{people.ids['leaver']}", is_active=False)
+    with contextlib.closing(people.pg("leaver")) as session:
+        assert session.execute("SELECT count(*) FROM sales.orders").fetchone()[0] > 0
+        people.must("PATCH", f"/api/admin/users/{people.ids['leaver']}", is_active=False)
+        with pytest.raises(psycopg.Error):
+            session.execute("SELECT count(*) FROM sales.orders")
     with pytest.raises(psycopg.OperationalError):
         people.pg("leaver")
     wait_until(lambda: people.call("GET", "/api/me", as_user="leaver").status_code == 401, 15, "the token is refused")
+
+
+def test_who_is_no_admin_any_more_is_none_in_open_sessions(people):
+    people.add("once", "reader")
+    people.must("PATCH", f"/api/admin/users/{people.ids['once']}", role="admin")
+    with people.pg("once") as session:
+        assert session.execute("SELECT count(*) FROM hr.salaries").fetchone() == (5,)
+        people.must("PATCH", f"/api/admin/users/{people.ids['once']}", role="user")
+        assert refused(session, "SELECT count(*) FROM hr.salaries").sqlstate == "42P01"
 
 
 def test_acts_and_refusals_are_in_the_audit(people):

@@ -126,21 +126,21 @@ def test_the_answers_are_those_of_the_files(foreign):
 def test_a_copy_of_them_is_the_tables_own(foreign):
     """Without --in-place the nodes copy, from the store or from a folder of theirs."""
     for i in range(3):
-        foreign.write(f"copied/deep/part{i}.parquet", ROWS.format(begin=i * 5000, end=(i + 1) * 5000))
+        foreign.write(f"taken_over/deep/part{i}.parquet", ROWS.format(begin=i * 5000, end=(i + 1) * 5000))
     before = foreign.fingerprint()
     where = ["--dir", foreign.pool.dir] + ([] if foreign.lake.s3 else ["--from-pool"])
-    done = run_roost("import", *where, "--into", "copied", f"{foreign.place}/copied/")
+    done = run_roost("import", *where, "--into", "taken_over", f"{foreign.place}/taken_over/")
     assert done.returncode == 0, done.stdout + done.stderr + foreign.pool.logs()
-    assert "imported 15000 rows into copied" in done.stdout
-    same_as_duckdb(foreign, SUMS, "copied", f"read_parquet('{foreign.files}/copied/**/*.parquet')")
-    expected = rows_of(foreign.pool, SUMS.format(t="copied"))
-    done = run_roost("import", *where, "--into", "copied", f"{foreign.place}/copied/deep/part1.parquet")
+    assert "imported 15000 rows into taken_over" in done.stdout
+    same_as_duckdb(foreign, SUMS, "taken_over", f"read_parquet('{foreign.files}/taken_over/**/*.parquet')")
+    expected = rows_of(foreign.pool, SUMS.format(t="taken_over"))
+    done = run_roost("import", *where, "--into", "taken_over", f"{foreign.place}/taken_over/deep/part1.parquet")
     assert done.returncode == 0 and "imported 5000 rows" in done.stdout, done.stderr
-    assert rows_of(foreign.pool, "SELECT count(*) FROM copied") == [(20000,)]
+    assert rows_of(foreign.pool, "SELECT count(*) FROM taken_over") == [(20000,)]
     assert foreign.fingerprint() == before
-    for path in (foreign.files / "copied").rglob("*.parquet"):
+    for path in (foreign.files / "taken_over").rglob("*.parquet"):
         path.unlink()
-    rows = rows_of(foreign.pool, "SELECT count(*), count(DISTINCT id) FROM copied")
+    rows = rows_of(foreign.pool, "SELECT count(*), count(DISTINCT id) FROM taken_over")
     assert rows == [(20000, 15000)] and expected[0][0] == 15000
 
 
