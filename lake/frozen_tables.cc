@@ -176,10 +176,10 @@ void FrozenRows::definition(const TableState &table, bool with_columns) {
         }
     }
     if (!with_columns) return;
-    // Whole or not at all: a column of today alone, at a snapshot where its parent was another row, fails the whole load
-    // of that snapshot, which reading another table's rows in the catalog may need.
-    row(into("ducklake_table"), definition.id, Value::UUID(definition.uuid), since, Null(),
-        definition.schema_id, definition.name, definition.path, definition.path_is_relative);
+    // Whole or not at all: a column of today alone, at a snapshot where its parent was another row, fails the whole
+    // load of that snapshot, which reading another table's rows in the catalog may need.
+    row(into("ducklake_table"), definition.id, Value::UUID(definition.uuid), since, Null(), definition.schema_id,
+        definition.name, definition.path, definition.path_is_relative);
     for (const LakeColumn &each : definition.columns) column(definition.id, each, std::nullopt);
 }
 
