@@ -55,6 +55,10 @@ net::Task<Result<ResultHeader>> GatewayService::describe(std::shared_ptr<Session
                 lost = frame.status();
                 break;
             }
+            if (frame->type == net::FrameType::refused) {
+                lost = all_stopping();
+                break;
+            }
             if (frame->type == net::FrameType::header) header = cluster::decode_header(frame->payload);
             if (frame->type != net::FrameType::end) continue;
             auto completion = cluster::decode_completion(frame->payload);

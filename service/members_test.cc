@@ -86,8 +86,7 @@ TEST_F(MembersTest, AStoppingNodePassesOnWhatReachesItAndEndsItsTransactions) {
     run_until([&] { return !info(mine.id).routable; });
     EXPECT_EQ(info(mine.id).state, "stopping");
     EXPECT_TRUE(run(session, "INSERT INTO t VALUES /* ddl */ (2)").status.ok());
-    EXPECT_TRUE(run(late, "SELECT /* rows=1 */ 2").status.ok())
-        << "a transaction stays where its first statement ran";
+    EXPECT_TRUE(run(late, "SELECT /* rows=1 */ 2").status.ok()) << "a transaction stays where its first statement ran";
     EXPECT_FALSE(mine.ended());
     EXPECT_TRUE(try_execute(session, "COMMIT").ok());
     EXPECT_TRUE(try_execute(late, "COMMIT").ok());
@@ -95,6 +94,31 @@ TEST_F(MembersTest, AStoppingNodePassesOnWhatReachesItAndEndsItsTransactions) {
     EXPECT_GE(ran(other), 10u);
     EXPECT_GE(ran(mine), before + 1);
     expect_quiet();
+}
+
+TEST_F(MembersTest, WhatAStoppingNodeDoesNotDescribeIsDescribedElsewhere) {
+    auto &stopping = add_node({.small_workers = 4});
+    auto &other = add_node({.small_workers = 4});
+    // The one that stops is the less loaded, so what comes goes there until its word is here.
+    std::vector<std::unique_ptr<ResultStream>> streams;
+    std::vector<Outcome> outcomes(3);
+    EXPECT_TRUE(drain(stopping.id).ok());
+    for (size_t i = 0; i < 2; ++i)
+        read(*streams.emplace_back(execute(open_session(), "SELECT /* hang=step */ 1")), outcomes[i]);
+    run_until([&] { return other.engine.hanging("step") == 2; });
+    EXPECT_TRUE(drain(stopping.id, false).ok());
+    read(*streams.emplace_back(execute(open_session(), "SELECT /* hang=step */ 1")), outcomes[2]);
+    run_until([&] { return stopping.engine.hanging("step") == 1; });
+    const auto statements = wait(service_->parse("SELECT /* rows=1 */ 1", sql::Context::session, nullptr));
+    const auto session = open_session();
+    stopping.drain(60'000);
+    std::vector<std::optional<Result<ResultHeader>>> headers(10);
+    for (auto &header : headers) begin(service_->describe(session, statements->front(), {}), header);
+    run_until([&] { return std::ranges::all_of(headers, [](const auto &each) { return each.has_value(); }); });
+    for (const auto &header : headers) EXPECT_TRUE(header->ok()) << header->status().to_string();
+    stopping.engine.release();
+    other.engine.release();
+    run_until([&] { return std::ranges::all_of(outcomes, &Outcome::ended); });
 }
 
 TEST_F(MembersTest, WhatAStoppingNodeEndsIsRunElsewhere) {

@@ -1,7 +1,6 @@
 #include "service/run_stream.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace roost::service {
@@ -37,6 +36,13 @@ double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 void Core::remember_unsettled(UnsettledCommit commit) {
     if (unsettled.size() >= limits.unsettled_max) unsettled.pop_front();
     unsettled.push_back(std::move(commit));
+}
+
+Status all_stopping() {
+    return Status(Code::unavailable, "every node is shutting down")
+        .with_name("no_nodes")
+        .with_retryable(true)
+        .with_hint("see `roost nodes`; run the statement again when a node is back");
 }
 
 Status lost_transaction() {
@@ -143,9 +149,7 @@ net::Task<Status> RunStream::take_leases() {
         session_->wrote = true;
         session_->write_catalog = catalog;
     }
-    if (const auto lake = core_.lakes.find(catalog); lake != core_.lakes.end() && lake->second.on_postgres) {
-        co_return co_await take_turns(catalog);
-    }
+    if (is_on_postgres(catalog)) co_return co_await take_turns();
     if (!spec_.writes || !session_->leases.empty()) co_return Status();
     auto lease = co_await wait_for_lease(catalog);
     if (!lease.ok()) co_return lease.status();
@@ -181,7 +185,7 @@ WriteTurns RunStream::turns() const {
 
 // Only who has read nothing yet waits, and in the order of names: so nobody waits for somebody who waits for him, and
 // who was waited for has not outdated what the waiter knows.
-net::Task<Status> RunStream::take_turns(const std::string &catalog) {
+net::Task<Status> RunStream::take_turns() {
     const WriteTurns own = turns();
     if (spec_.transaction == TransactionAction::in_session) {
         session_->changes.insert(session_->changes.end(), own.names.begin(), own.names.end());
@@ -195,13 +199,21 @@ net::Task<Status> RunStream::take_turns(const std::string &catalog) {
         const std::vector<std::string> lost = std::exchange(session_->lost_turns, {});
         wanted.insert(lost.begin(), lost.end());
     }
-    auto &held = is_autocommit() ? leases_ : session_->leases;
-    for (const std::string &name : wanted) {
+    co_return co_await hold(std::move(wanted), is_autocommit() ? leases_ : session_->leases);
+}
+
+net::Task<Status> RunStream::hold(std::set<std::string> names, std::vector<std::shared_ptr<WriteLease>> &held) {
+    for (const std::string &name : names) {
         auto lease = co_await wait_for_lease(name);
         if (!lease.ok()) co_return lease.status();
         held.push_back(std::move(*lease));
     }
     co_return Status();
+}
+
+bool RunStream::is_on_postgres(const std::string &catalog) const {
+    const auto lake = core_.lakes.find(catalog);
+    return lake != core_.lakes.end() && lake->second.on_postgres;
 }
 
 Status RunStream::dispatch(std::optional<Uuid> avoid) {
@@ -277,12 +289,7 @@ Status RunStream::pass_on() {
         // It would have taken one that waits.
         auto &candidates = decision_.candidates;
         candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(candidate_));
-        if (candidates.empty()) {
-            return Status(Code::unavailable, "every node is shutting down")
-                .with_name("no_nodes")
-                .with_retryable(true)
-                .with_hint("see `roost nodes`; run the statement again when a node is back");
-        }
+        if (candidates.empty()) return all_stopping();
         candidate_ = 0;
         return send_to_next(false);
     }
@@ -362,13 +369,10 @@ net::Task<Status> RunStream::try_again(Status conflict) {
     core_.log.info("statement_conflict_retried",
                    {{"statement_id", spec_.id}, {"node_id", record_.node}, {"error", conflict.message()}});
     remote_.reset();
-    const auto lake = core_.lakes.find(written_catalog(spec_));
-    if (leases_.empty() && lake != core_.lakes.end() && lake->second.on_postgres) {
-        for (const std::string &name : turns().names) {
-            auto lease = co_await wait_for_lease(name);
-            if (!lease.ok()) co_return lease.status();
-            leases_.push_back(std::move(*lease));
-        }
+    if (leases_.empty() && is_on_postgres(written_catalog(spec_))) {
+        const WriteTurns own = turns();
+        Status status = co_await hold({own.names.begin(), own.names.end()}, leases_);
+        if (!status.ok()) co_return status;
         if (!leases_.empty()) co_return dispatch(std::nullopt);
     }
     const uint64_t spread = std::hash<Uuid>()(spec_.id) >> (8 * conflicts_) & 0xFF;

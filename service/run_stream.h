@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "service/core.h"
@@ -29,6 +30,9 @@ struct RunOptions {
 
 // A statement of this session that has just come in, as the history has it.
 meta::StatementRecord new_record(const Session &session, const std::string &catalog);
+
+// What a client hears whose statement no node takes, for all of them are about to end.
+Status all_stopping();
 
 // What a client hears whose transaction went with its node.
 Status lost_transaction();
@@ -68,7 +72,9 @@ private:
     Status pass_on();
     Status run_elsewhere();
     net::Task<Status> take_leases();
-    net::Task<Status> take_turns(const std::string &catalog);
+    net::Task<Status> take_turns();
+    net::Task<Status> hold(std::set<std::string> names, std::vector<std::shared_ptr<WriteLease>> &held);
+    bool is_on_postgres(const std::string &catalog) const;
     net::Task<Result<std::shared_ptr<WriteLease>>> wait_for_lease(std::string name);
     WriteTurns turns() const;
     net::Task<Result<net::Frame>> next_frame();
