@@ -77,6 +77,18 @@ Status take_format(const std::string &text, OutputFormat &format) {
     return {};
 }
 
+// The rest of a command that prints a table: --format and the pool's flags, after its own.
+template <class Arguments>
+Result<std::optional<HelpText>> parse_with_format(CommandLine &line, const std::vector<std::string> &words,
+                                                  Arguments &out) {
+    std::string format;
+    line.add_format(format);
+    line.add_pool(out.pool);
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(words));
+    if (!help) ROOST_RETURN_IF_ERROR(take_format(format, out.format));
+    return help;
+}
+
 }  // namespace
 
 Parsed<SqlArguments> parse_sql_arguments(const std::vector<std::string> &arguments) {
@@ -114,14 +126,10 @@ Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arg
                      "Lists the nodes of a pool: their state, load and memory. `drain NODE` keeps new statements away "
                      "from a node (what runs there ends by itself), `resume NODE` lets them in again.");
     NodesArguments out;
-    std::string format;
     line.app().add_option("ACTION", out.action, "drain or resume");
     line.app().add_option("NODE", out.node, "its name or id");
-    line.add_format(format);
-    line.add_pool(out.pool);
-    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, parse_with_format(line, arguments, out));
     if (help) return {*help};
-    ROOST_RETURN_IF_ERROR(take_format(format, out.format));
     if (!out.action.empty() && out.action != "drain" && out.action != "resume") {
         return Status(Code::invalid_argument, "nodes can be drained and resumed, and not '" + out.action + "'")
             .with_hint("roost nodes --help explains what it takes");
@@ -136,14 +144,10 @@ Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arg
 Parsed<PlacementArguments> parse_placement_arguments(const std::vector<std::string> &arguments) {
     CommandLine line("placement", "Says on which nodes tables are warm, and which of them get the next statement.");
     PlacementArguments out;
-    std::string format;
     line.app().add_option("TABLE", out.table, "TABLE, SCHEMA.TABLE or CATALOG.SCHEMA.TABLE (default: all)");
     line.app().add_option("--workspace", out.workspace, "workspace (default: main)")->type_name("NAME");
-    line.add_format(format);
-    line.add_pool(out.pool);
-    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, parse_with_format(line, arguments, out));
     if (help) return {*help};
-    ROOST_RETURN_IF_ERROR(take_format(format, out.format));
     return {out};
 }
 
@@ -152,7 +156,6 @@ Parsed<CacheArguments> parse_cache_arguments(const std::vector<std::string> &arg
                      "Lists what is warm in the nodes' caches, by node and table; or does something about a table: "
                      "warm TABLE, pin TABLE, unpin TABLE, evict TABLE.");
     CacheArguments out;
-    std::string format;
     line.app()
         .add_option("ACTION", out.action, "warm, pin (warm, and keep), unpin or evict (default: list)")
         ->check(CLI::IsMember({"warm", "pin", "unpin", "evict"}));
@@ -163,11 +166,8 @@ Parsed<CacheArguments> parse_cache_arguments(const std::vector<std::string> &arg
                     "all)")
         ->type_name("NODE");
     line.app().add_option("--workspace", out.workspace, "workspace (default: main)")->type_name("NAME");
-    line.add_format(format);
-    line.add_pool(out.pool);
-    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, parse_with_format(line, arguments, out));
     if (help) return {*help};
-    ROOST_RETURN_IF_ERROR(take_format(format, out.format));
     if (!out.action.empty() && out.table.empty()) {
         return Status(Code::invalid_argument, out.action + " needs a TABLE");
     }
@@ -177,14 +177,10 @@ Parsed<CacheArguments> parse_cache_arguments(const std::vector<std::string> &arg
 Parsed<ExplainRouteArguments> parse_explain_route_arguments(const std::vector<std::string> &arguments) {
     CommandLine line("explain-route", "Says on which node a statement would run and why, without running it.");
     ExplainRouteArguments out;
-    std::string format;
     line.app().add_option("SQL", out.sql, "the statement")->required();
     line.app().add_option("--workspace", out.workspace, "workspace (default: main)")->type_name("NAME");
-    line.add_format(format);
-    line.add_pool(out.pool);
-    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, parse_with_format(line, arguments, out));
     if (help) return {*help};
-    ROOST_RETURN_IF_ERROR(take_format(format, out.format));
     return {out};
 }
 

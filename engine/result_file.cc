@@ -15,9 +15,9 @@
 #include "base/ids.h"
 #include "duckdb/common/serializer/binary_deserializer.hpp"
 #include "duckdb/common/serializer/binary_serializer.hpp"
-#include "duckdb/common/serializer/memory_stream.hpp"
 #include "duckdb/common/types/data_chunk.hpp"
 #include "engine/duckdb_errors.h"
+#include "engine/serialization.h"
 
 namespace roost {
 
@@ -52,25 +52,11 @@ Status broken(const char *what) {
     return Status(Code::data_loss, std::string("the stored result is damaged: ") + what);
 }
 
-std::string_view view_of(duckdb::MemoryStream &stream) {
-    return {reinterpret_cast<const char *>(stream.GetData()), stream.GetPosition()};
-}
-
-// Constant and dictionary vectors stay what they are, and every type is known. No other version of the engine reads
-// these files.
-duckdb::SerializationOptions newest_format() {
-    duckdb::SerializationOptions options;
-    options.serialization_compatibility = duckdb::SerializationCompatibility::Latest();
-    return options;
-}
-
 // Runs `read` on a deserializer over `bytes`; DuckDB's exceptions become data_loss.
 template <class Read>
 Status deserialize(std::string_view bytes, Read &&read) {
     try {
-        // The stream takes memory to write as well; it is only read here.
-        auto *data = reinterpret_cast<duckdb::data_ptr_t>(const_cast<char *>(bytes.data()));
-        duckdb::MemoryStream stream(data, bytes.size());
+        duckdb::MemoryStream stream(data_of(bytes), bytes.size());
         duckdb::BinaryDeserializer deserializer(stream);
         read(deserializer);
         if (stream.GetPosition() != bytes.size()) return broken("bytes left over");
