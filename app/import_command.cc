@@ -116,6 +116,7 @@ Result<StatementState> finish(PoolClient &client, Interrupt &interrupt, Statemen
 Result<StatementState> import_all(PoolClient &client, Interrupt &interrupt, const ImportTarget &target,
                                   const std::vector<ImportFile> &files, Progress &progress) {
     ROOST_RETURN_IF_ERROR(upload_all(client, interrupt, target, files, progress));
+    progress.importing({});
     ROOST_ASSIGN_OR_RETURN(StatementState state, client.run_import(target, files, kFirstWait_ms));
     return finish(client, interrupt, std::move(state), progress);
 }

@@ -59,6 +59,11 @@ public:
         MutexLock lock(mutex_);
         return static_cast<size_t>(std::count(log_.begin(), log_.end(), line));
     }
+    // COMMIT stays in commit until release().
+    void hang_commits() {
+        MutexLock lock(mutex_);
+        commits_hang_ = true;
+    }
     // Where statements hang now.
     size_t hanging(const std::string &at) const {
         MutexLock lock(mutex_);
@@ -227,7 +232,7 @@ private:
         Status pass(const std::string &at) {
             MutexLock lock(engine_.mutex_);
             engine_.log_.push_back(at + " " + spec_.sql);
-            if (script_.text("hang") == at) {
+            if (script_.text("hang") == at || (is_end() && at == "commit" && engine_.commits_hang_)) {
                 engine_.hanging_.insert(at);
                 while (cancel_.ok() && !engine_.released_) engine_.changed_.wait(engine_.mutex_);
                 engine_.hanging_.erase(engine_.hanging_.find(at));
@@ -285,6 +290,7 @@ private:
     CondVar changed_;
     bool released_ ROOST_GUARDED_BY(mutex_) = false;
     std::vector<std::string> log_ ROOST_GUARDED_BY(mutex_);
+    bool commits_hang_ ROOST_GUARDED_BY(mutex_) = false;
     std::multiset<std::string> hanging_ ROOST_GUARDED_BY(mutex_);
     std::vector<StatementSpec> specs_ ROOST_GUARDED_BY(mutex_);
     std::set<Uuid> sessions_ ROOST_GUARDED_BY(mutex_);

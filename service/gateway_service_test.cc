@@ -415,6 +415,25 @@ TEST_F(GatewayServiceTest, ATransactionGoesWithItsNode) {
     EXPECT_TRUE(read(*execute(session, "SELECT /* rows=1 */ 1")).status.ok());
 }
 
+// All of it was answered: nothing is lost with the node.
+TEST_F(GatewayServiceTest, TheCommitOfATransactionThatWroteNothingOutlivesItsNode) {
+    auto &node = add_node();
+    node.engine.hang_commits();
+    const auto session = open_session();
+    execute(session, "BEGIN");
+    EXPECT_TRUE(read(*execute(session, "SELECT /* rows=1 */ 1")).status.ok());
+    ExecuteRequest commit;
+    commit.statement = std::move(wait(service_->parse("COMMIT", sql::Context::session, nullptr))->front());
+    std::optional<Result<std::unique_ptr<ResultStream>>> told;
+    begin(service_->execute(session, std::move(commit)), told);
+    run_until([&] { return node.engine.hanging("commit") == 1; });
+    node.kill();
+    run_until([&] { return told.has_value(); });
+    EXPECT_TRUE(told->ok()) << told->status().to_string();
+    EXPECT_EQ(session->transaction, TransactionState::idle);
+    expect_quiet();
+}
+
 // A node that is back before the client says its next word knows nothing of the transaction: what follows must not
 // become a transaction without its beginning.
 TEST_F(GatewayServiceTest, ATransactionIsNotContinuedOnARestartedNode) {

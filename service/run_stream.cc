@@ -397,6 +397,8 @@ net::Task<Status> RunStream::explain_loss(Status lost) {
         if (spec_.transaction == TransactionAction::in_session) {
             co_return lost_transaction();
         }
+        // The end of a transaction that wrote nothing: all of it was answered, and there is nothing to keep.
+        if (!is_autocommit()) co_return Status();
         co_return lost;
     }
     Status not_written = cancel_reason_;
