@@ -1,4 +1,5 @@
 // The walls, each tried: what the gateway would refuse is sent to the engine as if the gateway were not there.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -154,7 +155,7 @@ TEST_F(EngineWall, SettingsSecretsAndExtensionsStayAsTheyAre) {
     expect_refused("INSTALL httpfs");
     expect_refused("SELECT * FROM duckdb_settings()");
     expect_refused("SELECT * FROM duckdb_secrets()");
-    expect_refused("SELECT * FROM duckdb_databases()");
+    expect_refused("SELECT * FROM duckdb_extensions()");
     expect_refused("SELECT * FROM enable_logging('QueryLog')");
     expect_refused("SELECT * FROM enable_profiling(save_location := '" + lake.dir() + "/p.txt')");
     expect_refused("SELECT write_log('x')");
@@ -164,6 +165,23 @@ TEST_F(EngineWall, SettingsSecretsAndExtensionsStayAsTheyAre) {
     expect_refused("PREPARE p AS SELECT 1");
     expect_refused("EXPLAIN ATTACH ':memory:' AS x");
 }
+
+// SHOW DATABASES and dbt ask for them; the engine's own answer tells where they are.
+TEST_F(EngineWall, CatalogsAreNamedWithoutTheirPlaces) {
+    EXPECT_EQ(
+        lake.read("SELECT string_agg(database_name || ' ' || type, ',') FROM duckdb_databases() WHERE NOT internal")
+            .value(),
+        "lake ducklake");
+    EXPECT_EQ(lake.read("SELECT count(*) FROM duckdb_databases() WHERE path IS NOT NULL OR tags <> MAP {}").value(),
+              "0");
+    EXPECT_EQ(lake.read("SHOW DATABASES").value(), "lake");
+    const Outcome schemas = lake.read("SHOW SCHEMAS");
+    ASSERT_TRUE(schemas.status.ok()) << schemas.status.to_string();
+    const auto is_main = [](const testing::Row &row) { return row[1] == "main" && row[0] == "lake"; };
+    EXPECT_TRUE(std::ranges::any_of(schemas.rows, is_main));
+}
+
+TEST_F(EngineWall, NoCallEndsTheEngine) { expect_refused("SELECT txid_current()"); }
 
 TEST_F(EngineWall, LakeMaintenanceIsNotAStatement) {
     expect_refused("CALL lake.set_option('data_inlining_row_limit', 5)");

@@ -8,6 +8,7 @@
 #include "duckdb/catalog/catalog.hpp"
 #include "duckdb/catalog/catalog_entry/scalar_function_catalog_entry.hpp"
 #include "duckdb/catalog/catalog_entry/table_function_catalog_entry.hpp"
+#include "duckdb/catalog/default/default_table_functions.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/execution/expression_executor.hpp"
 #include "duckdb/main/client_context.hpp"
@@ -110,8 +111,14 @@ constexpr std::string_view kFileReaders[] = {
     "read_parquet",
     "sniff_csv",
 };
-constexpr std::string_view kScalarFunctions[] = {
-    "json_serialize_plan", "postgres_hstore_get", "postgres_hstore_to_json", "stats", "vector_type", "write_log"};
+// txid_current takes every catalog for one of the engine's own, and fails in it with an internal error.
+constexpr std::string_view kScalarFunctions[] = {"json_serialize_plan",
+                                                 "postgres_hstore_get",
+                                                 "postgres_hstore_to_json",
+                                                 "stats",
+                                                 "txid_current",
+                                                 "vector_type",
+                                                 "write_log"};
 constexpr std::string_view kCopyFunctions[] = {"postgres_binary"};
 // DuckLake calls these on connections of its own when its catalog is in Postgres: they stay, for nobody else.
 constexpr std::string_view kReservedFunctions[] = {"postgres_execute", "postgres_query"};
@@ -120,6 +127,14 @@ constexpr std::string_view kTableMacros[] = {"duckdb_logs_parsed", "duckdb_profi
                                              "histogram_values"};
 constexpr std::string_view kMainViews[] = {"duckdb_databases", "duckdb_logs", "pragma_database_list"};
 constexpr std::string_view kPgCatalogViews[] = {"pg_settings"};
+
+// In the place of the engine's own, which tells paths: SHOW DATABASES, SHOW SCHEMAS and dbt ask it which catalogs there
+// are. Made of what its caller may see of their schemas.
+constexpr duckdb::DefaultTableMacro kDatabases = {"main", "duckdb_databases", {nullptr}, {{nullptr, nullptr}}, R"(
+    SELECT DISTINCT database_name, database_oid, NULL::VARCHAR AS path, NULL::VARCHAR AS comment,
+           MAP {}::MAP(VARCHAR, VARCHAR) AS tags, database_name IN ('system', 'temp') AS internal,
+           CASE WHEN database_name IN ('system', 'temp') THEN 'duckdb' ELSE 'ducklake' END AS type, false AS readonly
+    FROM duckdb_schemas() WHERE database_name <> 'memory')"};
 
 struct ReservedFunction : duckdb::TableFunctionInfo {
     explicit ReservedFunction(duckdb::table_function_bind_t own_bind) : bind(own_bind) {}
@@ -244,6 +259,8 @@ void narrow_functions(duckdb::ClientContext &context, bool internal) {
     pruner.drop(CatalogType::VIEW_ENTRY, kPgCatalogViews, "pg_catalog");
     for (const auto name : kReservedFunctions) pruner.reserve(name);
     auto &system = duckdb::Catalog::GetSystemCatalog(context);
+    auto databases = duckdb::DefaultTableFunctionGenerator::CreateTableMacroInfo(kDatabases);
+    system.CreateFunction(context, *databases);
     keep_parquet_for_the_lake(context, system);
     if (!internal) narrow_current_setting(context, system);
     if (!internal) wrap_name_functions(context);

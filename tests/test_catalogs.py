@@ -122,6 +122,15 @@ def test_a_transaction_of_one_catalog_does_not_block_writers_of_another(pool):
         one.execute("ROLLBACK")
 
 
+@pytest.mark.parametrize("database", ["lake", "sales", "lab"])
+def test_lists_tell_of_the_sessions_own_catalog(pool, database):
+    with connect(pool, database) as session:
+        assert session.execute("SHOW DATABASES").fetchall() == [(database,)]
+        assert (database, "main") in [row[:2] for row in session.execute("SHOW SCHEMAS").fetchall()]
+        rows = dict(session.execute("select database_name, type from duckdb_databases()").fetchall())  # dbt's words
+        assert rows.pop(database) == "ducklake" and set(rows.values()) == {"duckdb"}
+
+
 def test_catalogs_of_another_workspace_are_not_there(pool):
     with connect(pool, "lab") as session:
         session.execute("CREATE TABLE secret_lab AS SELECT 42 AS answer")
