@@ -16,6 +16,7 @@
 #include "duckdb/main/config.hpp"
 #include "duckdb/main/database.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
+#include "duckdb/storage/object_cache.hpp"
 #include "engine/foreign_scan.h"
 #include "engine/outages.h"
 #include "engine/walls.h"
@@ -241,13 +242,23 @@ void Instance::give_back(std::unique_ptr<LakeConnection> connection) {
 
 void Instance::load_schema(LakeConnection &connection) {
     connection.context().RunFunctionInTransaction([&] {
-        auto &catalog = duckdb::Catalog::GetCatalog(connection.context(), options_.lake.catalog);
-        const auto version = catalog.GetCatalogVersion(connection.context());
-        if (!version.IsValid() || loaded_schema_.load() == version.GetIndex()) return;
+        auto &context = connection.context();
+        int64_t version = 0;
+        for (const std::string &name : catalogs_) {
+            const auto own = duckdb::Catalog::GetCatalog(context, name).GetCatalogVersion(context);
+            if (!own.IsValid()) continue;
+            if (own.GetIndex() >= duckdb::TRANSACTION_ID_START) return;  // a transaction that has altered it by itself
+            version += static_cast<int64_t>(own.GetIndex());
+        }
+        // An older transaction than the one that loaded last finds its schema loaded, or loads it for itself.
+        if (version <= loaded_schema_.load()) return;
         MutexLock lock(schema_mutex_);
-        if (loaded_schema_.load() == version.GetIndex()) return;
-        catalog.GetSchema(connection.context(), "main", duckdb::OnEntryNotFound::RETURN_NULL);
-        loaded_schema_.store(version.GetIndex());
+        if (version <= loaded_schema_.load()) return;
+        duckdb::ObjectCache::GetObjectCache(context).EvictToReduceMemory(duckdb::ObjectCache::DEFAULT_MAX_MEMORY);
+        for (const std::string &name : catalogs_) {
+            duckdb::Catalog::GetCatalog(context, name).GetSchema(context, "main", duckdb::OnEntryNotFound::RETURN_NULL);
+        }
+        loaded_schema_.store(version);
     });
 }
 

@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "engine/altered_tables.h"
 #include "engine/deferred_removals.h"
 #include "engine/duckdb_errors.h"
 #include "engine/file_system.h"
@@ -43,6 +44,7 @@ struct InstanceOptions {
     std::vector<std::shared_ptr<FilePins>> pins;  // of each lake, with `external`
     int64_t commit_within_ms = 0;                 // an older transaction may not commit what it wrote; 0: any may
     uint32_t catalog_connections_max = 4;         // to a Postgres catalog
+    std::shared_ptr<AlteredTables> altered = std::make_shared<AlteredTables>();  // of all instances of a pool
 };
 
 // Checks the extension files that instances load unsigned against the pinned SHA-256 sums.
@@ -70,8 +72,10 @@ public:
     void give_back(std::unique_ptr<LakeConnection> connection) ROOST_EXCLUDES(mutex_);
 
     // Lets one statement at a time load the lake's schema after it changed. DuckLake loads it for each statement that
-    // comes meanwhile, and each load takes tens of megabytes (35 MiB at 100 tables). REQUIRES: the connection has an
-    // open transaction. Throws DuckDB's exceptions.
+    // comes meanwhile, and each load takes tens of megabytes (35 MiB at 100 tables). Also drops the statistics that
+    // DuckLake keeps of the tables: it would merge those of a column's former type with what is inserted next, and keep
+    // the outcome, in which old rows are missing (lake_statistics.h). REQUIRES: the connection has an open transaction.
+    // Throws DuckDB's exceptions.
     void load_schema(LakeConnection &connection) ROOST_EXCLUDES(schema_mutex_);
 
     // Memory limit, bytes. Lowering evicts, and fails (resource_exhausted) while running statements pin more than that.
@@ -117,7 +121,7 @@ private:
     CommitGate commit_gate_;
     // Held over the load, on purpose: whoever waits for it finds the schema loaded.
     Mutex schema_mutex_;
-    std::atomic<uint64_t> loaded_schema_{UINT64_MAX};  // DuckLake's schema version
+    std::atomic<int64_t> loaded_schema_{-1};  // the sum of the lakes' schema versions, which only grow
     // Held over the engine's change of a limit, on purpose: two changes must not overtake each other, and nothing else
     // waits.
     Mutex limit_mutex_;

@@ -72,6 +72,7 @@ InstanceOptions InstancePool::instance_options(uint32_t threads, uint64_t bytes)
         .pins = options_.pins,
         .commit_within_ms = options_.commit_within_ms,
         .catalog_connections_max = kSlotConnections,
+        .altered = altered_,
     };
 }
 

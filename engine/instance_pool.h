@@ -85,6 +85,7 @@ private:
     std::map<uint32_t, std::shared_ptr<Instance>> idle_slots_ ROOST_GUARDED_BY(mutex_);
     std::vector<std::weak_ptr<Instance>> made_ ROOST_GUARDED_BY(mutex_);  // all that may still hold memory
     bool small_lane_shared_ ROOST_GUARDED_BY(mutex_) = false;
+    const std::shared_ptr<AlteredTables> altered_ = std::make_shared<AlteredTables>();
     std::unique_ptr<FrozenReads> frozen_;  // last: its thread uses the rest
 };
 

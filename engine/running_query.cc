@@ -116,6 +116,13 @@ Status RunningQuery::failed(const duckdb::ErrorData &error) {
         // Fetch drops the executor, and with it why another thread of the statement interrupted this one.
         return Status(Code::engine_error, "the statement was ended by an error in one of its threads; run it again");
     }
+    if (instance_.options().altered->remember(error, filtered_tables_)) {
+        return Status(Code::conflict,
+                      "a table of the statement has a column whose type was altered: it has to be run another way")
+            .with_name("altered_table")
+            .with_hint("run the transaction again")
+            .with_retryable(true);
+    }
     return instance_.error(error, sql_);
 }
 
@@ -195,6 +202,7 @@ void RunningQuery::plan(const duckdb::SQLStatement &statement, const StatementSp
     if (context.config.enable_optimizer && logical->RequireOptimizer()) {
         duckdb::Optimizer optimizer(*planner.binder, context);
         logical = optimizer.Optimize(std::move(logical));
+        filtered_tables_ = instance_.options().altered->spare(*logical);
     }
     duckdb::PhysicalPlanGenerator generator(context);
     data->physical_plan = generator.Plan(std::move(logical));

@@ -97,6 +97,7 @@ private:
     duckdb::shared_ptr<duckdb::PreparedStatementData> data_;
     duckdb::unique_ptr<duckdb::PendingQueryResult> pending_;
     duckdb::unique_ptr<duckdb::QueryResult> result_;
+    std::vector<std::string> filtered_tables_;  // see AlteredTables::spare
     bool creates_table_as_ = false;
     bool active_ = false;
     bool ended_ = false;

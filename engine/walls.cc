@@ -18,6 +18,7 @@
 #include "duckdb/parser/parsed_data/drop_info.hpp"
 #include "engine/failed_commit.h"
 #include "engine/foreign_scan.h"
+#include "engine/lake_statistics.h"
 #include "engine/visible_names.h"
 #include "sql/rules.h"
 
@@ -205,6 +206,7 @@ duckdb::unique_ptr<duckdb::FunctionData> bind_parquet_of_lake(duckdb::ClientCont
     }
     auto bound = bind_parquet.load()(context, input, types, names);
     if (bound) open_foreign_files_anew(context, *bound);
+    if (input.table_function.name == "ducklake_scan") distrust_statistics(input.table_function);
     return bound;
 }
 

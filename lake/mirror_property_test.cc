@@ -290,6 +290,8 @@ private:
     void check(const LakeState &before, const LakeState &state, const std::string &said) {
         check_loaded(state);
         LakeClient &client = *judge_;
+        // DuckLake's client keeps bounds of the type that the column had, and fails on them or answers by them.
+        if (said.find("SET DATA TYPE") != std::string::npos) lake_.attach_again(client);
         check_answers(before, state, client, said);
         if (!state.tables().empty()) check_pruning(state, client);
         if (life_.below(4) == 0) check_past(client);

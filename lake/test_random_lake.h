@@ -253,6 +253,8 @@ inline void RandomLake::alter(const TableDefinition &table) {
         case 5:
             if (column.type == "INTEGER")
                 return say("ALTER TABLE " + name + " ALTER COLUMN " + quoted + " SET DATA TYPE BIGINT");
+            if (column.type == "FLOAT")
+                return say("ALTER TABLE " + name + " ALTER COLUMN " + quoted + " SET DATA TYPE DOUBLE");
             return say("COMMENT ON COLUMN " + name + "." + quoted + " IS '" + fresh("comment") + "'");
         case 6:
             if (column.type == "INTEGER")
