@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -87,6 +88,9 @@ struct BlockStore::Entry {
     uint64_t statement = 0;
     uint64_t sequence = 0;
     Checksums sums{};
+    // Eighths that were checked since they came from the disk, or were written by this process: a bit each. Of those
+    // what the system still has in memory need not be checked again; set by whoever leases the entry.
+    std::atomic<uint8_t> checked{0};
 };
 
 struct BlockStore::Volume {

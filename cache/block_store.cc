@@ -70,6 +70,20 @@ bool BlockStore::holds(const FileRef &file, uint32_t block) {
     return state_.mode != DiskMode::bypass && file->slot(block) != kNoSlot;
 }
 
+bool BlockStore::holds_all(const FileRef &file, const std::vector<ByteRange> &ranges) {
+    if (!file) return false;
+    MutexLock lock(mutex_);
+    if (state_.mode == DiskMode::bypass) return false;
+    if (file->warm_blocks == file->blocks) return true;
+    return std::ranges::all_of(ranges, [&](const ByteRange &range) {
+        const uint64_t end = std::min(range.end(), file->key.size_bytes);
+        for (uint64_t at = range.offset; at < end; at = (at / options_.block_bytes + 1) * options_.block_bytes) {
+            if (file->slot(static_cast<uint32_t>(at / options_.block_bytes)) == kNoSlot) return false;
+        }
+        return true;
+    });
+}
+
 void BlockStore::release(Entry *entry, uint32_t slot) {
     VolumeRef volume;
     {
@@ -93,13 +107,22 @@ void BlockStore::drop(const Lease &lease) {
     if (lease.entry_->file) leave(lease.slot_);
 }
 
-Status BlockStore::read_grain(Volume &volume, const Lease &lease, uint32_t grain, char *buffer, size_t length) {
-    const uint64_t start = uint64_t{grain} * (options_.block_bytes / kGrains);
-    Status status = volume.data(lease.slot_).read_at(volume.offset(lease.slot_) + start, buffer, length);
-    if (status.ok() && checksum({buffer, length}) != lease.entry_->sums[grain]) {
-        status = Status(Code::data_loss, "a cached block is damaged");
+// Whole grains that follow each other, by one read.
+Status BlockStore::read_grains(Volume &volume, const Lease &lease, uint32_t first, char *buffer, size_t length) {
+    const size_t grain_bytes = options_.block_bytes / kGrains;
+    Status status = volume.data(lease.slot_).read_at(volume.offset(lease.slot_) + first * grain_bytes, buffer, length);
+    uint8_t checked = 0;
+    for (size_t at = 0; status.ok() && at < length; at += grain_bytes) {
+        const size_t grain = first + at / grain_bytes;
+        if (checksum({buffer + at, std::min(grain_bytes, length - at)}) != lease.entry_->sums[grain]) {
+            status = Status(Code::data_loss, "a cached block is damaged");
+        }
+        checked |= static_cast<uint8_t>(1 << grain);
     }
-    if (status.ok()) return status;
+    if (status.ok()) {
+        lease.entry_->checked.fetch_or(checked, std::memory_order_relaxed);
+        return status;
+    }
     drop(lease);
     if (status.code() == Code::data_loss) {
         damaged();
@@ -120,19 +143,27 @@ Status BlockStore::read(const Lease &lease, uint32_t offset, size_t length, char
         MutexLock lock(mutex_);
         volume = volume_;
     }
+    if (length == 0) return Status();
     const uint32_t grain_bytes = options_.block_bytes / kGrains;
     const uint64_t end = offset + length;
+    const auto upto_grain = static_cast<uint32_t>((end + grain_bytes - 1) / grain_bytes);
+    const uint32_t touched = ((1U << upto_grain) - 1) & ~((1U << (offset / grain_bytes)) - 1);
+    if ((entry.checked.load(std::memory_order_relaxed) & touched) == touched &&
+        volume->data(lease.slot_).read_in_memory(volume->offset(lease.slot_) + offset, buffer, length)) {
+        return Status();
+    }
     for (uint64_t at = offset; at < end;) {
         const auto grain = static_cast<uint32_t>(at / grain_bytes);
         const uint64_t start = uint64_t{grain} * grain_bytes;
         const uint64_t grain_end = std::min<uint64_t>(start + grain_bytes, entry.length_bytes);
-        const uint64_t upto = std::min(grain_end, end);
+        uint64_t upto = std::min(grain_end, end);
         if (at == start && grain_end <= end) {
-            ROOST_RETURN_IF_ERROR(read_grain(*volume, lease, grain, buffer + (at - offset), grain_end - start));
+            upto = end == entry.length_bytes ? end : end / grain_bytes * grain_bytes;
+            ROOST_RETURN_IF_ERROR(read_grains(*volume, lease, grain, buffer + (at - offset), upto - at));
         } else {
             if (!last || last->block != entry.block || last->grain != grain) {
                 auto read = std::make_shared<Grain>(Grain{entry.block, grain, std::string(grain_end - start, '\0')});
-                ROOST_RETURN_IF_ERROR(read_grain(*volume, lease, grain, read->bytes.data(), read->bytes.size()));
+                ROOST_RETURN_IF_ERROR(read_grains(*volume, lease, grain, read->bytes.data(), read->bytes.size()));
                 last = std::move(read);
             }
             std::copy_n(last->bytes.data() + (at - start), upto - at, buffer + (at - offset));
@@ -430,6 +461,7 @@ bool BlockStore::publish(const FileRef &file, const BlockRecord &record, uint32_
     if (file->slot(record.block) != kNoSlot || state_.mode != DiskMode::ok) return false;
     enter(file, record, slot);
     Entry &entry = entries_[slot];
+    entry.checked.store(UINT8_MAX, std::memory_order_relaxed);
     if (!entry.pinned) policy_->insert(slot, file->block_key(record.block), record.length_bytes, record.kind);
     ++counters_.inserted_blocks;
     counters_.inserted_bytes += record.length_bytes;
@@ -446,6 +478,7 @@ void BlockStore::enter(const FileRef &file, const BlockRecord &record, uint32_t 
     entry.statement = 0;
     entry.sequence = record.sequence;
     entry.sums = record.sums;
+    entry.checked.store(0, std::memory_order_relaxed);
     entry.pinned = file->pinned && pinned_bytes_ + record.length_bytes <= capacity_bytes_ / 2;
     if (entry.pinned) pinned_bytes_ += record.length_bytes;
     file->set_slot(record.block, slot);

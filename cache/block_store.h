@@ -22,6 +22,7 @@
 #include "cache/cache_files.h"
 #include "cache/disk.h"
 #include "cache/eviction.h"
+#include "cache/read_ahead.h"
 #include "obs/log.h"
 
 namespace roost::cache {
@@ -113,6 +114,8 @@ public:
     // A block that is here. `statement`: uses by the same one in a row count once; 0 counts none.
     Lease lease(const FileRef &file, uint32_t block, uint64_t statement, BlockKind kind);
     bool holds(const FileRef &file, uint32_t block);
+    // All blocks of these ranges.
+    bool holds_all(const FileRef &file, const std::vector<ByteRange> &ranges);
     // An eighth of a block that was read and found whole, of which a caller wanted a part: kept for its next part.
     struct Grain {
         uint32_t block = 0, grain = 0;
@@ -207,7 +210,7 @@ private:
     bool leave(uint32_t slot) ROOST_REQUIRES(mutex_);
     uint64_t evict(const std::vector<FileRef> &files);
     void release(Entry *entry, uint32_t slot);
-    Status read_grain(Volume &volume, const Lease &lease, uint32_t grain, char *buffer, size_t length);
+    Status read_grains(Volume &volume, const Lease &lease, uint32_t first, char *buffer, size_t length);
     void drop(const Lease &lease);
     void sweep_files() ROOST_REQUIRES(mutex_);
     Unit &unit(std::string_view tag) ROOST_REQUIRES(mutex_);

@@ -350,6 +350,7 @@ bool BlockStore::may_mount() {
 
 void BlockStore::refresh_capacity() {
     const auto free = disk_->free_bytes();
+    if (free.status().code() == Code::not_found) failed(free.status(), true);  // its open files would not tell
     if (!free.ok()) return;  // a disk in trouble shows at the next write
     MutexLock lock(mutex_);
     const uint64_t reachable = used_bytes_ + *free;

@@ -210,6 +210,25 @@ TEST_F(BlockStoreTest, a_damaged_block_is_a_miss_and_only_its_part_is_looked_at)
     EXPECT_EQ(look(a, 0), 1);
 }
 
+TEST_F(BlockStoreTest, what_came_from_the_disk_is_checked_each_time_and_what_is_in_memory_once) {
+    open();
+    const FileKey a = key("a", 1);
+    put(a, 0);
+    platter.keep_in_memory(true);
+    EXPECT_EQ(look(a, 0), 1) << "as it was written";
+    open();
+    platter.flip_byte("blocks.0", 1000);
+    EXPECT_EQ(look(a, 0, 600, 10), 0) << "what an earlier process checked counts for nothing";
+    put(a, 0);
+    open();
+    EXPECT_EQ(look(a, 0, 600, 10), 1);
+    EXPECT_EQ(look(a, 0, 600, 10), 1);
+    EXPECT_EQ(look(a, 0), 1) << "the other eighths are checked now";
+    platter.keep_in_memory(false);
+    platter.flip_byte("blocks.0", 1000);
+    EXPECT_EQ(look(a, 0, 600, 10), 0) << "it was read anew";
+}
+
 TEST_F(BlockStoreTest, a_leased_block_is_not_overwritten) {
     open(4 * kBlock);
     const FileKey a = key("a", 1);
@@ -300,6 +319,20 @@ TEST_F(BlockStoreTest, a_removed_directory_is_made_anew_with_another_identity) {
     EXPECT_EQ(look(key("a", 8), 0), 0);
     EXPECT_TRUE(put(key("a", 8), 0));
     EXPECT_EQ(look(key("a", 8), 0), 1);
+}
+
+TEST_F(BlockStoreTest, a_removed_directory_is_noticed_though_its_open_files_work) {
+    open();
+    put(key("a", 8), 0);
+    const auto identity = store->state().identity;
+    platter.remove_directory();
+    store->tick();
+    EXPECT_EQ(store->state().mode, DiskMode::bypass);
+    clock.advance_us(1'000'000);
+    store->tick();
+    EXPECT_EQ(store->state().mode, DiskMode::ok);
+    EXPECT_NE(store->state().identity, identity);
+    EXPECT_EQ(look(key("a", 8), 0), 0);
 }
 
 TEST_F(BlockStoreTest, a_directory_that_can_not_be_had_at_the_start_is_a_bypass_until_it_can) {

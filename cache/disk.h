@@ -24,6 +24,12 @@ public:
     virtual ~DiskFile() = default;
     // All of the range or an error.
     virtual Status read_at(uint64_t offset, char *buffer, size_t length) = 0;
+    // The same of what the system has in memory, without asking the disk for anything; false: not all of it is there.
+    // Only what this file was asked for by read_at, or was given by write_at, gets there: nothing is read ahead.
+    virtual bool read_in_memory(uint64_t offset, char *buffer, size_t length) {
+        (void)offset, (void)buffer, (void)length;
+        return false;
+    }
     virtual Status write_at(uint64_t offset, std::string_view bytes) = 0;
     // Gives the range back to the volume; it reads as zeros. Where the volume can't, nothing happens: `unimplemented`.
     virtual Status punch(uint64_t offset, uint64_t length) = 0;
@@ -44,7 +50,7 @@ public:
     virtual Status replace(const std::string &name, std::string_view content) = 0;
     // No error when there is none.
     virtual Status remove(const std::string &name) = 0;
-    // Of the volume, for an ordinary user.
+    // Of the volume, for an ordinary user. Errors: not_found (the directory was removed, or another took its place).
     virtual Result<uint64_t> free_bytes() = 0;
     // Ok while the directory is still the one that mount() found, and can be written.
     virtual Status probe() = 0;

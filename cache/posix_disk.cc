@@ -2,8 +2,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -41,7 +43,10 @@ private:
 
 class PosixFile final : public DiskFile {
 public:
-    PosixFile(Descriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+    PosixFile(Descriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {
+        // Nothing is read ahead; where that can't be told, nothing may be taken from memory.
+        can_peek_ = ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM) == 0;
+    }
 
     Status read_at(uint64_t offset, char *buffer, size_t length) override {
         while (length > 0) {
@@ -54,6 +59,13 @@ public:
             length -= static_cast<size_t>(n);
         }
         return Status();
+    }
+    bool read_in_memory(uint64_t offset, char *buffer, size_t length) override {
+        if (!can_peek_.load(std::memory_order_relaxed)) return false;
+        iovec part{buffer, length};
+        const ssize_t n = ::preadv2(fd_.get(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+        if (n < 0 && errno == EOPNOTSUPP) can_peek_.store(false, std::memory_order_relaxed);
+        return n == static_cast<ssize_t>(length);
     }
     Status write_at(uint64_t offset, std::string_view bytes) override {
         while (!bytes.empty()) {
@@ -83,6 +95,7 @@ public:
 private:
     Descriptor fd_;
     const std::string path_;
+    std::atomic<bool> can_peek_{false};
 };
 
 class PosixDisk final : public Disk {
@@ -140,11 +153,23 @@ public:
         return failed(errno, "removing", path(name));
     }
     Result<uint64_t> free_bytes() override {
+        ROOST_RETURN_IF_ERROR(same_directory());
         struct statvfs info {};
         if (::fstatvfs(directory_fd_.get(), &info) != 0) return failed(errno, "looking at", directory_);
         return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
     }
     Status probe() override {
+        ROOST_RETURN_IF_ERROR(same_directory());
+        Descriptor fd(::openat(directory_fd_.get(), "probe", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (!fd.valid()) return failed(errno, "opening", path("probe"));
+        return PosixFile(std::move(fd), path("probe")).write_at(0, std::string(4096, 'p'));
+    }
+    std::string description() const override { return directory_; }
+
+private:
+    std::string path(const std::string &name) const { return directory_ + "/" + name; }
+    // Files that were removed can still be written, so that nothing else would tell.
+    Status same_directory() const {
         struct stat now {
         }, opened{};
         if (::stat(directory_.c_str(), &now) != 0) return failed(errno, "looking at", directory_);
@@ -156,14 +181,8 @@ public:
         if (::fstatat(directory_fd_.get(), "lock", &locked, AT_SYMLINK_NOFOLLOW) != 0) {
             return failed(errno, "looking for the lock in", directory_);
         }
-        Descriptor fd(::openat(directory_fd_.get(), "probe", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-        if (!fd.valid()) return failed(errno, "opening", path("probe"));
-        return PosixFile(std::move(fd), path("probe")).write_at(0, std::string(4096, 'p'));
+        return Status();
     }
-    std::string description() const override { return directory_; }
-
-private:
-    std::string path(const std::string &name) const { return directory_ + "/" + name; }
 
     const std::string directory_;
     Descriptor directory_fd_;

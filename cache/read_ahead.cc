@@ -6,6 +6,7 @@ namespace roost::cache {
 namespace {
 
 constexpr uint64_t kFirstWindowBytes = 1 << 20;
+constexpr uint64_t kFirstChunksBytes = 4 << 20;
 // Threads that share a reader take turns: one of them may still be so many row groups behind the foremost.
 constexpr size_t kBehindMax = 8;
 
@@ -68,6 +69,8 @@ std::vector<ByteRange> ReadAhead::after_chunk(uint64_t offset, uint64_t length) 
     }
     if (in_order_ == 0) return {};
     named_row_group_ = std::max(named_row_group_, *row_group_);
+    // A scan of a few row groups, as where statistics leave out the rest, should not fetch what it will not read.
+    const uint64_t window_max = std::min(window_max_bytes_, kFirstChunksBytes << std::min<size_t>(in_order_, 16));
     std::vector<ByteRange> ranges;
     uint64_t window = 0;
     for (size_t i = *row_group_ + 1; i < layout_->row_groups.size(); ++i) {
@@ -78,7 +81,7 @@ std::vector<ByteRange> ReadAhead::after_chunk(uint64_t offset, uint64_t length) 
             window += wanted.back().length;
         }
         // In whole: a part of what will be read at once would only cut that read into more requests.
-        if (window > window_max_bytes_) break;
+        if (window > window_max) break;
         if (i <= named_row_group_) continue;
         ranges.insert(ranges.end(), wanted.begin(), wanted.end());
         named_row_group_ = i;

@@ -31,6 +31,7 @@ public:
     void expect(std::vector<ByteRange> ranges);
     void learn(std::shared_ptr<const FileLayout> layout) { layout_ = std::move(layout); }
     const FileLayout *layout() const { return layout_.get(); }
+    std::shared_ptr<const FileLayout> shared_layout() const { return layout_; }
     // After this read: ranges to fetch, in order of need, at most the window. A range is named once.
     std::vector<ByteRange> after(uint64_t offset, uint64_t length);
 

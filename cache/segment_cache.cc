@@ -124,11 +124,35 @@ std::vector<SegmentCache::Run> SegmentCache::take_off(const BlockStore::FileRef 
     return runs;
 }
 
+size_t SegmentCache::length_of(const Job &job, const Run &run) const {
+    const uint64_t block_bytes = blocks_->block_bytes();
+    return std::min<uint64_t>(run.flights.size() * block_bytes,
+                              BlockStore::key(job.file).size_bytes - run.first * block_bytes);
+}
+
+bool SegmentCache::fetch_beside(const Job &job, const Run &run) {
+    return workers_->post([this, job, run] {
+        const size_t length = length_of(job, run);
+        {
+            MutexLock lock(in_flight_mutex_);
+            while (in_flight_bytes_ > 0 && in_flight_bytes_ + length > options_.in_flight_max_bytes) {
+                in_flight_less_.wait(in_flight_mutex_);
+            }
+            in_flight_bytes_ += length;
+        }
+        (void)fetch(job, run);
+        {
+            MutexLock lock(in_flight_mutex_);
+            in_flight_bytes_ -= length;
+        }
+        in_flight_less_.notify_all();
+    });
+}
+
 Status SegmentCache::fetch(const Job &job, const Run &run) {
     const FileKey &key = BlockStore::key(job.file);
-    const uint64_t block_bytes = blocks_->block_bytes();
-    const uint64_t offset = run.first * block_bytes;
-    const size_t length = std::min<uint64_t>(run.flights.size() * block_bytes, key.size_bytes - offset);
+    const uint64_t offset = run.first * uint64_t{blocks_->block_bytes()};
+    const size_t length = length_of(job, run);
     std::shared_ptr<char[]> bytes(new char[length]);
     Source from = Source::store;
     Patience patience = job.patience;
@@ -201,6 +225,23 @@ Status SegmentCache::await(const FlightRef &flight, const Patience &patience) {
 
 // ---- layouts
 
+std::shared_ptr<SegmentCache::Ahead> SegmentCache::ahead_of(const BlockStore::FileRef &file, uint64_t statement) {
+    MutexLock lock(aheads_mutex_);
+    if (aheads_.size() >= sweep_at_aheads_) {
+        std::erase_if(aheads_, [](const auto &entry) { return entry.second.expired(); });
+        sweep_at_aheads_ = 2 * aheads_.size() + 256;
+    }
+    std::weak_ptr<Ahead> &known = aheads_[{file.get(), statement}];
+    auto ahead = known.lock();
+    if (ahead) return ahead;
+    const uint64_t bytes = file ? BlockStore::key(file).size_bytes : 0;
+    ReadAhead plan(bytes, options_.fetch_threads > 0 ? options_.read_ahead_max_bytes : 0);
+    if (file) plan.learn(layout_of(file));
+    ahead = std::make_shared<Ahead>(std::move(plan));
+    known = ahead;
+    return ahead;
+}
+
 std::shared_ptr<const FileLayout> SegmentCache::layout_of(const BlockStore::FileRef &file) {
     MutexLock lock(layouts_mutex_);
     const auto found = layouts_.find(file.get());
@@ -228,10 +269,7 @@ CacheReader::CacheReader(SegmentCache &cache, FileKey key, BlockStore::FileRef f
       file_(std::move(file)),
       store_(std::move(store)),
       stats_(std::move(stats)),
-      ahead_(key_.size_bytes, cache.options_.fetch_threads > 0 ? cache.options_.read_ahead_max_bytes : 0) {
-    MutexLock lock(mutex_);
-    if (file_) ahead_.learn(cache_.layout_of(file_));
-}
+      ahead_(cache.ahead_of(file_, stats_->statement)) {}
 
 void CacheReader::count(std::atomic<uint64_t> ReadStats::*counter, uint64_t by) {
     (*stats_).*counter += by;
@@ -239,15 +277,18 @@ void CacheReader::count(std::atomic<uint64_t> ReadStats::*counter, uint64_t by) 
 }
 
 void CacheReader::expect(std::vector<ByteRange> ranges) {
-    MutexLock lock(mutex_);
-    ahead_.expect(std::move(ranges));
+    MutexLock lock(ahead_->mutex);
+    ahead_->plan.expect(std::move(ranges));
 }
 
 void CacheReader::learn_layout(uint64_t offset, size_t length, const char *bytes) {
+    {
+        MutexLock lock(ahead_->mutex);
+        if (ahead_->plan.layout() != nullptr) return;
+    }
     ByteRange metadata;
     {
         MutexLock lock(mutex_);
-        if (ahead_.layout() != nullptr) return;
         if (offset + length == key_.size_bytes && length >= 8) {
             const auto range = parquet_metadata_range({bytes + length - 8, 8}, key_.size_bytes);
             if (range) metadata_ = *range;
@@ -258,18 +299,21 @@ void CacheReader::learn_layout(uint64_t offset, size_t length, const char *bytes
     auto layout = parse_parquet_layout({bytes + (metadata.offset - offset), metadata.length}, key_.size_bytes);
     if (!layout) return;
     cache_.keep_layout(file_, layout);
-    MutexLock lock(mutex_);
-    ahead_.learn(std::move(layout));
+    MutexLock lock(ahead_->mutex);
+    ahead_->plan.learn(std::move(layout));
 }
 
 BlockKind CacheReader::kind_of(uint64_t offset, size_t length) {
     const uint64_t end = offset + length;
     // A read that reaches the last eight bytes is one of a footer: no column chunk is there.
     if (end + 8 > key_.size_bytes && length <= kFooterMaxBytes) return BlockKind::index;
-    MutexLock lock(mutex_);
-    if (metadata_.length > 0 && offset >= metadata_.offset) return BlockKind::index;
-    if (ahead_.layout() != nullptr) {
-        for (const ByteRange &range : ahead_.layout()->index_regions) {
+    {
+        MutexLock lock(mutex_);
+        if (metadata_.length > 0 && offset >= metadata_.offset) return BlockKind::index;
+    }
+    MutexLock lock(ahead_->mutex);
+    if (ahead_->plan.layout() != nullptr) {
+        for (const ByteRange &range : ahead_->plan.layout()->index_regions) {
             if (offset >= range.offset && end <= range.end()) return BlockKind::index;
         }
     }
@@ -390,8 +434,7 @@ Status CacheReader::read_spans(std::vector<Span> spans, const Patience &patience
 Status CacheReader::fetch_all(const SegmentCache::Job &job, const std::vector<SegmentCache::Run> &runs) {
     std::vector<const SegmentCache::Run *> mine;
     for (size_t i = 0; i < runs.size(); ++i) {
-        const bool given_away =
-            i > 0 && cache_.workers_->post([cache = &cache_, job, run = runs[i]] { (void)cache->fetch(job, run); });
+        const bool given_away = i > 0 && cache_.fetch_beside(job, runs[i]);
         if (!given_away) mine.push_back(&runs[i]);
     }
     Status first_error;
@@ -409,13 +452,37 @@ Status CacheReader::fetch_all(const SegmentCache::Job &job, const std::vector<Se
 void CacheReader::read_ahead(uint64_t offset, size_t length, const Patience &patience) {
     std::vector<ByteRange> ranges;
     {
-        MutexLock lock(mutex_);
-        ranges = ahead_.after(offset, length);
+        MutexLock lock(ahead_->mutex);
+        ranges = ahead_->plan.after(offset, length);
     }
-    if (ranges.empty()) return;
+    fetch_soon(ranges, patience);
+}
+
+bool CacheReader::all_here() {
+    std::shared_ptr<const FileLayout> layout;
+    {
+        MutexLock lock(ahead_->mutex);
+        layout = ahead_->plan.shared_layout();
+    }
+    std::vector<ByteRange> ranges;
+    if (layout) {
+        for (const auto &chunks : layout->row_groups) {
+            if (chunks.empty()) continue;
+            const uint64_t begin = chunks.front().offset, end = std::max(begin, chunks.back().end());
+            ranges.push_back({begin, end - begin});
+        }
+    }
+    if (ranges.empty()) ranges.push_back({0, key_.size_bytes});
+    return cache_.blocks_->holds_all(file_, ranges);
+}
+
+void CacheReader::fetch_soon(const std::vector<ByteRange> &ranges, const Patience &patience) {
+    if (!file_ || cache_.options_.fetch_threads == 0) return;
     const uint64_t block_bytes = cache_.blocks_->block_bytes();
     std::vector<uint32_t> blocks;
     for (const ByteRange &range : ranges) {
+        if (range.length == 0 || range.offset >= key_.size_bytes || range.length > key_.size_bytes - range.offset)
+            continue;
         for (uint64_t block = range.offset / block_bytes; block <= (range.end() - 1) / block_bytes; ++block) {
             blocks.push_back(static_cast<uint32_t>(block));
         }
@@ -426,7 +493,7 @@ void CacheReader::read_ahead(uint64_t offset, size_t length, const Patience &pat
     if (blocks.empty()) return;
     const SegmentCache::Job job{file_, store_, stats_, patience, BlockKind::data, true};
     for (const auto &run : cache_.take_off(file_, blocks, nullptr)) {
-        if (cache_.workers_->post([cache = &cache_, job, run] { (void)cache->fetch(job, run); })) continue;
+        if (cache_.fetch_beside(job, run)) continue;
         cache_.land(job, run, Status(Code::cancelled, "too much is read ahead"), nullptr, 0);
     }
 }

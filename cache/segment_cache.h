@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,9 +31,10 @@ namespace roost::cache {
 struct SegmentCacheOptions {
     BlockStoreOptions blocks;
     uint64_t fetch_max_bytes = 16 << 20;       // of one request; a row group that DuckDB reads at once should fit
-    uint64_t read_ahead_max_bytes = 16 << 20;  // ahead of one reader; 0: none
+    uint64_t read_ahead_max_bytes = 32 << 20;  // ahead of one reader; 0: none
     uint64_t recent_max_bytes = 64 << 20;      // of memory: fetched and not on the disk
-    uint32_t fetch_threads = 8;                // beside the readers' own; 0: everything in turn
+    uint32_t fetch_threads = 32;               // beside the readers' own; 0: everything in turn
+    uint64_t in_flight_max_bytes = 128 << 20;  // asked for at once by those threads
 };
 
 // What reads cost. A statement has its own, the cache one of all. Readers add, anybody looks.
@@ -122,11 +124,21 @@ private:
                               std::vector<std::pair<uint32_t, FlightRef>> *joined);
     // Fetches a run, tells who waits, and keeps its blocks. All flights of it have landed afterwards.
     Status fetch(const Job &job, const Run &run);
+    // The same by a thread of the cache, once there is memory for it. False: too much waits.
+    bool fetch_beside(const Job &job, const Run &run);
+    size_t length_of(const Job &job, const Run &run) const;
     void land(const Job &job, const Run &run, const Status &status, std::shared_ptr<const char[]> bytes, size_t length);
     void keep_recent(const FlightKey &key, const FlightRef &flight) ROOST_REQUIRES(flights_mutex_);
     // Waits for a flight. Errors of its fetch, or of the patience.
     Status await(const FlightRef &flight, const Patience &patience);
     void tick_if_due();
+    // One way through a file for all handles that a statement has of it: its threads take row groups in turn.
+    struct Ahead {
+        explicit Ahead(ReadAhead a) : plan(std::move(a)) {}
+        Mutex mutex;
+        ReadAhead plan ROOST_GUARDED_BY(mutex);
+    };
+    std::shared_ptr<Ahead> ahead_of(const BlockStore::FileRef &file, uint64_t statement);
     std::shared_ptr<const FileLayout> layout_of(const BlockStore::FileRef &file);
     void keep_layout(const BlockStore::FileRef &file, std::shared_ptr<const FileLayout> layout);
 
@@ -150,7 +162,13 @@ private:
     Mutex layouts_mutex_;
     std::unordered_map<const void *, KnownLayout> layouts_ ROOST_GUARDED_BY(layouts_mutex_);  // by file
     std::deque<const void *> layouts_order_ ROOST_GUARDED_BY(layouts_mutex_);
-    std::unique_ptr<Workers> workers_;  // last: its threads use the rest
+    Mutex aheads_mutex_;
+    std::map<std::pair<const void *, uint64_t>, std::weak_ptr<Ahead>> aheads_ ROOST_GUARDED_BY(aheads_mutex_);
+    size_t sweep_at_aheads_ ROOST_GUARDED_BY(aheads_mutex_) = 256;
+    Mutex in_flight_mutex_;
+    CondVar in_flight_less_;
+    uint64_t in_flight_bytes_ ROOST_GUARDED_BY(in_flight_mutex_) = 0;  // by workers_
+    std::unique_ptr<Workers> workers_;                                 // last: its threads use the rest
 };
 
 class CacheReader {
@@ -158,6 +176,10 @@ public:
     const FileKey &key() const { return key_; }
     // Exactly this range. Errors: invalid_argument (past the end), cancelled, timeout, and those of the store.
     Status read(uint64_t offset, size_t length, char *buffer, const Patience &patience);
+    // All of the file is on the disk now; of a Parquet file, all of its row groups.
+    bool all_here();
+    // What is missing of these ranges is fetched beside, if nobody does already and not too much waits.
+    void fetch_soon(const std::vector<ByteRange> &ranges, const Patience &patience);
     // What will be read, in this order: fetched ahead, as far as options allow.
     void expect(std::vector<ByteRange> ranges);
     // Fetches what is missing of the range, and keeps it.
@@ -190,8 +212,8 @@ private:
     const BlockStore::FileRef file_;  // null: can't be cached
     const std::shared_ptr<Store> store_;
     const std::shared_ptr<ReadStats> stats_;
+    const std::shared_ptr<SegmentCache::Ahead> ahead_;  // with those of the statement that read the same file
     Mutex mutex_;
-    ReadAhead ahead_ ROOST_GUARDED_BY(mutex_);
     std::shared_ptr<const BlockStore::Grain> last_grain_ ROOST_GUARDED_BY(mutex_);
     ByteRange metadata_ ROOST_GUARDED_BY(mutex_);  // of a Parquet file, once its last bytes were read
 };

@@ -262,6 +262,46 @@ TEST_F(SegmentCacheTest, the_columns_of_a_parquet_file_are_followed_once_its_foo
     EXPECT_EQ(store->fetches(), fetches);
 }
 
+TEST_F(SegmentCacheTest, two_threads_of_a_statement_that_take_row_groups_in_turn_are_read_ahead_of) {
+    open(256, 2);
+    std::ifstream in("cache/corpus/parquet_layout/three_row_groups", std::ios::binary);
+    const std::string footer{std::istreambuf_iterator<char>(in), {}};
+    const FileKey parquet{"p", "1", 2500576};
+    store->overlay(parquet.size_bytes - footer.size(), footer);
+    std::string bytes(2000, '?');
+    const auto statement = cache->make_stats();
+    const auto get = [&](CacheReader &r, uint64_t offset, size_t length) {
+        return r.read(offset, length, bytes.data(), {}).ok();
+    };
+    const auto first = cache->reader(parquet, "t", store, statement),
+               second = cache->reader(parquet, "t", store, statement);
+    EXPECT_TRUE(get(*first, parquet.size_bytes - 8, 8));
+    EXPECT_TRUE(get(*first, parquet.size_bytes - footer.size(), 880));
+    EXPECT_TRUE(get(*first, 835084, 1934));
+    EXPECT_EQ(cache->totals().ahead_bytes, 0U);
+    EXPECT_TRUE(get(*second, 1670182, 1934));
+    while (cache->fetches_in_flight() > 0) std::this_thread::yield();
+    EXPECT_GT(cache->totals().ahead_bytes, 0U);
+    const uint64_t fetches = store->fetches();
+    EXPECT_TRUE(get(*first, 2497618, 1929));
+    EXPECT_EQ(store->fetches(), fetches);
+}
+
+TEST_F(SegmentCacheTest, what_is_said_to_come_soon_is_fetched_beside) {
+    open(256, 2);
+    const auto r = reader(file);
+    EXPECT_FALSE(r->all_here());
+    r->fetch_soon({{0, file.size_bytes}, {file.size_bytes - 1, 5}, {0, 0}}, {});
+    while (cache->fetches_in_flight() > 0) std::this_thread::yield();
+    const uint64_t fetches = store->fetches();
+    EXPECT_TRUE(read(*r, 0, file.size_bytes).ok());
+    EXPECT_EQ(store->fetches(), fetches);
+    EXPECT_TRUE(r->all_here());
+    EXPECT_EQ(cache->totals().ahead_bytes, file.size_bytes);
+    cache->blocks().evict_file(file.path);
+    EXPECT_FALSE(r->all_here());
+}
+
 // ---- writes
 
 TEST_F(SegmentCacheTest, what_is_written_is_warm_once_it_is_closed) {

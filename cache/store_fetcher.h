@@ -29,7 +29,7 @@ struct StoreFetcherOptions {
     // Requests of more than hedge_small_bytes don't say what is slow, and are given the time that their bytes take at
     // this pace beside: most of theirs is transfer, and a second one only doubles it.
     uint64_t hedge_small_bytes = 1 << 20, hedge_bytes_per_s = 8 << 20;
-    uint32_t threads = 16;  // for requests that may be hedged: that many at once, further ones are not
+    uint32_t threads = 40;  // for requests that may be hedged: that many at once, further ones are not
 };
 
 // The passage of time while nothing is to be done, injected beside the clock.

@@ -88,6 +88,10 @@ public:
             locked_ = false;
         });
     }
+    // What was read or written is in the system's memory; so it is not at first.
+    void keep_in_memory(bool kept) {
+        set([&] { in_memory_ = kept; });
+    }
     void flip_byte(const std::string &name, uint64_t offset) {
         set([&] { files_.at(name)->content.at(offset) ^= 0x40; });
     }
@@ -147,7 +151,7 @@ private:
     std::map<std::string, std::shared_ptr<Content>> files_;
     Status write_fault_, read_fault_, mount_fault_;
     uint64_t size_bytes_ = UINT64_MAX;
-    bool can_punch_ = true, killed_ = false, locked_ = false;
+    bool can_punch_ = true, killed_ = false, locked_ = false, in_memory_ = false;
     std::optional<uint64_t> kill_after_;
     std::optional<SeededRandom> random_;
     uint64_t writes_ = 0, directory_ = 0;
@@ -163,6 +167,13 @@ public:
             if (offset + length > file_->content.size()) return Status(Code::data_loss, "the end is missing");
             std::copy_n(file_->content.begin() + static_cast<int64_t>(offset), length, buffer);
             return Status();
+        });
+    }
+    bool read_in_memory(uint64_t offset, char *buffer, size_t length) override {
+        return platter_.with([&] {
+            if (!platter_.in_memory_ || offset + length > file_->content.size()) return false;
+            std::copy_n(file_->content.begin() + static_cast<int64_t>(offset), length, buffer);
+            return true;
         });
     }
     Status write_at(uint64_t offset, std::string_view bytes) override {
@@ -251,6 +262,7 @@ public:
     }
     Result<uint64_t> free_bytes() override {
         return platter_.with([&]() -> Result<uint64_t> {
+            if (mounted_ && directory_ != platter_.directory_) return Status(Code::not_found, "another directory");
             if (platter_.size_bytes_ == UINT64_MAX) return uint64_t{1} << 50;
             const uint64_t used = platter_.used();
             return platter_.size_bytes_ > used ? platter_.size_bytes_ - used : 0;

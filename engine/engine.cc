@@ -84,9 +84,11 @@ Status DuckdbEngine::open_cache(const EngineOptions &options) {
     // Half for what is under way, half for what was fetched and is not on the disk.
     const uint64_t half_bytes = options.cache_memory_bytes / 2, block_bytes = cache_options.blocks.block_bytes;
     const uint64_t fetch_max_bytes = cache_options.fetch_max_bytes;
-    cache_options.fetch_threads = static_cast<uint32_t>(std::clamp<uint64_t>(half_bytes / fetch_max_bytes, 2, 8));
+    // Threads wait for the store; what they hold is bounded in bytes. Two of the largest requests fit at once.
+    cache_options.in_flight_max_bytes = half_bytes;
     cache_options.fetch_max_bytes =
-        std::clamp(half_bytes / cache_options.fetch_threads / block_bytes * block_bytes, block_bytes, fetch_max_bytes);
+        std::clamp(half_bytes / 2 / block_bytes * block_bytes, block_bytes, fetch_max_bytes);
+    cache_options.read_ahead_max_bytes = std::min(cache_options.read_ahead_max_bytes, half_bytes);
     cache_options.recent_max_bytes = std::clamp<uint64_t>(half_bytes, 4 << 20, 64 << 20);
     ROOST_ASSIGN_OR_RETURN(parts_.cache, cache::SegmentCache::open(cache::make_posix_disk(options.dir + "/cache"),
                                                                    cache_options, parts_.clock, *parts_.log));

@@ -14,6 +14,9 @@ namespace roost {
 namespace {
 
 constexpr size_t kIdleHandlesMax = 64;
+// Read ahead as a whole: a second request would take longer than the bytes that nobody may want.
+constexpr uint64_t kSmallFileBytes = 2 << 20;
+constexpr uint64_t kFooterGuessBytes = 256 << 10;
 
 // The statement that opened the file was interrupted.
 class Interrupted final : public cache::Cancellation {
@@ -143,16 +146,29 @@ void ObjectCache::written(cache::CacheWriter &writer, const std::string &path, u
     (void)writer.commit(key_of(path, size_bytes), folder_of(path));
 }
 
+void ObjectCache::fetch_ahead(const std::vector<FilesAhead::File> &files, StatementReads &reads,
+                              const cache::Patience &patience) {
+    for (const FilesAhead::File &file : files) {
+        const uint64_t bytes = file.size_bytes <= kSmallFileBytes ? file.size_bytes : kFooterGuessBytes;
+        reader(file.path, file.size_bytes, &reads)->fetch_soon({{file.size_bytes - bytes, bytes}}, patience);
+    }
+}
+
+cache::Patience patience_of(duckdb::optional_ptr<duckdb::FileOpener> opener) {
+    cache::Patience patience;
+    duckdb::optional_ptr<duckdb::ClientContext> context = opener ? opener->TryGetClientContext() : nullptr;
+    if (context) patience.cancellation = std::make_shared<Interrupted>(*context);
+    return patience;
+}
+
 CachedObject::CachedObject(duckdb::FileSystem &files, const duckdb::OpenFileInfo &file, duckdb::FileOpenFlags flags,
                            std::unique_ptr<cache::CacheReader> reader, duckdb::optional_ptr<duckdb::FileOpener> opener,
                            OpenPlain open_plain, ObjectIdentity identity)
     : duckdb::FileHandle(files, file.path, flags),
       reader_(std::move(reader)),
       open_plain_(std::move(open_plain)),
-      identity_(std::move(identity)) {
-    duckdb::optional_ptr<duckdb::ClientContext> context = opener ? opener->TryGetClientContext() : nullptr;
-    if (context) patience_.cancellation = std::make_shared<Interrupted>(*context);
-}
+      identity_(std::move(identity)),
+      patience_(patience_of(opener)) {}
 
 void CachedObject::read(void *buffer, int64_t length, uint64_t offset) {
     const Status status = reader_->read(offset, static_cast<size_t>(length), static_cast<char *>(buffer), patience_);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -42,6 +43,9 @@ public:
     // Where the files of the table are that this one belongs to: what is told of as one.
     static std::string folder_of(const std::string &path);
     cache::SegmentCache &segments() { return cache_; }
+    // These will be opened next: what is not here yet of small ones, and the ends of others, where their footers are.
+    void fetch_ahead(const std::vector<FilesAhead::File> &files, StatementReads &reads,
+                     const cache::Patience &patience);
     void removed(const std::string &path) { (void)cache_.blocks().evict_file(path); }
 
 private:
@@ -50,6 +54,9 @@ private:
     std::unique_ptr<cache::Pause> pause_;
     std::shared_ptr<cache::Store> store_;
 };
+
+// As long as the statement that opens a file wants it.
+cache::Patience patience_of(duckdb::optional_ptr<duckdb::FileOpener> opener);
 
 // What DuckDB tells versions of a file apart by; objects of a lake have neither.
 struct ObjectIdentity {
@@ -70,6 +77,9 @@ public:
     // Throws DuckDB's exceptions.
     void read(void *buffer, int64_t length, uint64_t offset);
     uint64_t size_bytes() const { return reader_->key().size_bytes; }
+    // All of its data is on this disk. DuckDB then reads page by page, straight into its columns, instead of large
+    // parts into buffers of its own first.
+    bool on_disk() { return reader_->all_here(); }
 
     uint64_t position = 0;
 
@@ -77,7 +87,7 @@ private:
     const std::unique_ptr<cache::CacheReader> reader_;
     const OpenPlain open_plain_;
     const ObjectIdentity identity_;
-    cache::Patience patience_;
+    const cache::Patience patience_;
 };
 
 // An object that is written to the store, and to the cache beside it.

@@ -179,7 +179,10 @@ public:
         return object != nullptr ? object->identity().tag : "";
     }
     duckdb::FileType GetFileType(duckdb::FileHandle &) override { return duckdb::FileType::FILE_TYPE_REGULAR; }
-    bool OnDiskFile(duckdb::FileHandle &) override { return false; }
+    bool OnDiskFile(duckdb::FileHandle &handle) override {
+        auto *object = dynamic_cast<CachedObject *>(&handle);
+        return object != nullptr && object->on_disk();
+    }
 
     std::string PathSeparator(const std::string &) override { return "/"; }
     bool CanSeek() override { return true; }
@@ -229,6 +232,7 @@ private:
         }
         const auto size_bytes = ObjectCache::size_of(file);
         if (!size_bytes) return open_plain();
+        if (reads) cache_->fetch_ahead(reads->files_ahead().after(file.path), *reads, patience_of(opener));
         return duckdb::make_uniq<CachedObject>(*this, file, flags, cache_->reader(file.path, *size_bytes, reads.get()),
                                                opener, open_plain);
     }

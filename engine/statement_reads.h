@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "cache/segment_cache.h"
 #include "engine/cache_report.h"
+#include "engine/files_ahead.h"
 
 namespace duckdb {
 class ClientContext;
@@ -26,6 +27,7 @@ public:
     // as one.
     std::shared_ptr<cache::ReadStats> stats_of(const std::string &path, const std::string &folder);
     void wrote(const std::string &folder);
+    FilesAhead &files_ahead() { return files_ahead_; }
 
     // What was read and written so far, and how much of it is warm. Reads ahead that nobody waited for may still come.
     std::vector<UnitRead> report() const;
@@ -42,6 +44,7 @@ private:
 
     cache::SegmentCache &cache_;
     const uint64_t statement_;  // its uses of a block count once
+    FilesAhead files_ahead_;
     mutable Mutex mutex_;
     std::map<std::string, Unit> units_ ROOST_GUARDED_BY(mutex_);
     size_t files_ ROOST_GUARDED_BY(mutex_) = 0;
