@@ -91,6 +91,25 @@ std::optional<Status> catalog_outage(std::string_view text) {
     return std::nullopt;
 }
 
+// The object that a request was for, without the store's address: the last part of the URL in quotes.
+std::string object_in(std::string_view text) {
+    const size_t scheme = text.find("://");
+    const size_t begin = scheme == std::string_view::npos ? scheme : text.find_last_of("'\"", scheme);
+    if (begin == std::string_view::npos) return "";
+    std::string_view url = text.substr(scheme + 3, text.find(text[begin], scheme) - scheme - 3);
+    url = url.substr(0, url.find('?'));
+    const size_t slash = url.rfind('/');
+    return slash == std::string_view::npos ? "" : std::string(url.substr(slash + 1));
+}
+
+// With the object's name in front of what is wrong.
+Status naming(Status status, std::string_view object) {
+    if (object.empty()) return status;
+    Error error = status.error();
+    error.message = std::string(object) + ": " + error.message;
+    return Status(std::move(error));
+}
+
 int http_status(const duckdb::ErrorData &error) {
     const auto entry = error.ExtraInfo().find("status_code");
     int status = 0;
@@ -143,14 +162,18 @@ std::optional<Status> store_outage(const duckdb::ErrorData &error, std::string_v
         "S3 multipart upload", "uploading part to S3", "Server sent back more data"};
     const bool by_http = error.Type() == ExceptionType::HTTP || error.Type() == ExceptionType::NETWORK;
     if (!by_http && !(error.Type() == ExceptionType::IO && has_any(text, kRequestFailed))) return std::nullopt;
+    const std::string object = object_in(text);
     if (text.find("ETag on reading file") != std::string_view::npos) {
-        return Status(Code::io_error, "an object of the lake was overwritten while it was read");
+        return naming(Status(Code::io_error, "an object of the lake was overwritten while it was read"), object);
     }
-    if (const int status = http_status(error); status >= 400) return store_answered(status, http_body(error));
-    return Status(Code::unavailable, "the lake's store can't be reached, or breaks off")
-        .with_sqlstate("58030")
-        .with_hint("try again; the log has the client's own words")
-        .with_retryable(true);
+    if (const int status = http_status(error); status >= 400) {
+        return naming(store_answered(status, http_body(error)), object);
+    }
+    return naming(Status(Code::unavailable, "the lake's store can't be reached, or breaks off")
+                      .with_sqlstate("58030")
+                      .with_hint("try again; the log has the client's own words")
+                      .with_retryable(true),
+                  object);
 }
 
 }  // namespace

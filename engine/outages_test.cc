@@ -48,6 +48,19 @@ TEST(Outages, SayWhetherToTryAgain) {
               std::string::npos);
 }
 
+TEST(Outages, NameTheObjectAndNoAddress) {
+    EXPECT_TRUE(outage_of(http_error(503))->message().starts_with("key: the lake's store does not answer"));
+    const auto of = [](const char *text) { return outage_of(ErrorData(ExceptionType::IO, text))->message(); };
+    EXPECT_EQ(of("Could not connect to server error for HTTP GET to 'http://host:9000/bucket/lake/t/a-1.parquet?x=y'"),
+              "a-1.parquet: the lake's store can't be reached, or breaks off");
+    EXPECT_EQ(of("Connection error for HTTP GET to \"https://host/b/c%20d.parquet\""),
+              "c%20d.parquet: the lake's store can't be reached, or breaks off");
+    for (const char *text : {"error for HTTP ", "error for HTTP GET to 'http://host'",
+                             "error for HTTP GET to http://host/x", "error for HTTP GET to 'http://host/'"}) {
+        EXPECT_EQ(of(text), "the lake's store can't be reached, or breaks off") << text;
+    }
+}
+
 TEST(Outages, WhatTheStatementSaysIsNone) {
     for (const auto type : {ExceptionType::CONVERSION, ExceptionType::INVALID_INPUT, ExceptionType::CATALOG,
                             ExceptionType::BINDER, ExceptionType::PARSER}) {
