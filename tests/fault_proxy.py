@@ -5,10 +5,16 @@
         proxy.fault = None          # whole again
 """
 
+import collections
 import contextlib
+import random
+import re
 import socket
 import struct
 import threading
+import time
+
+REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) ")
 
 
 class Fault:
@@ -75,6 +81,79 @@ class Answer(Fault):
         client.sendall(f"HTTP/1.1 {self.status} {self.reason}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         proxy.drop(client, gently=True)
         return None
+
+
+class Weather(Fault):
+    """An S3 store on a bad day: of all requests a share fails, each in a way that is drawn by seed. Counts what befell."""
+
+    ANSWERS = {"503": "503 Slow Down", "429": "429 Too Many Requests", "500": "500 Internal Server Error"}
+    KINDS = (*ANSWERS, "reset", "slow", "truncated")
+
+    def __init__(self, seed, share=0.1, kinds=KINDS, slow_s=1.0):
+        self.share, self.kinds, self.slow_s = share, kinds, slow_s
+        self.count = collections.Counter()
+        self._random, self._lock = random.Random(seed), threading.Lock()
+        self._lost, self._left = set(), {}  # connections: the rest of a request is lost; bytes of an answer that pass
+
+    def _draw(self):
+        with self._lock:
+            kind = self._random.choice(self.kinds) if self._random.random() < self.share else "well"
+            self.count[kind] += 1
+            return kind, self._random.random()
+
+    def request(self, proxy, client, data):
+        if not REQUEST.match(data):
+            return None if client in self._lost else data
+        kind, how_much = self._draw()
+        if kind == "slow":
+            time.sleep(how_much * self.slow_s)  # the fault itself, not a wait for something
+        elif kind == "reset":
+            proxy.drop(client)
+            return None
+        elif kind == "truncated":
+            # Mostly within the body of a block, sometimes within the answer's head.
+            self._left[client] = int(how_much ** 4 * 2_000_000) + 1
+        elif kind in self.ANSWERS:
+            self._lost.add(client)
+            body = b"" if data.startswith(b"HEAD") else b"<Error><Code>Fault</Code></Error>"
+            client.sendall(f"HTTP/1.1 {self.ANSWERS[kind]}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+            proxy.drop(client, gently=True)
+            return None
+        return data
+
+    def response(self, proxy, client, data):
+        left = self._left.get(client)
+        if left is None:
+            return data
+        if len(data) <= left:
+            self._left[client] = left - len(data)
+            return data
+        client.sendall(data[:left])
+        proxy.drop(client)
+        return None
+
+
+class Hold(Fault):
+    """Lets requests pass until one is the nth whose first line holds `what`: that one and all later ones wait for release().
+    `held` is set when the first waits."""
+
+    def __init__(self, what, nth):
+        self.what, self.nth = what, nth
+        self.seen = 0
+        self.held, self._released, self._lock = threading.Event(), threading.Event(), threading.Lock()
+
+    def request(self, proxy, client, data):
+        if REQUEST.match(data) and self.what in data.split(b"\r\n", 1)[0]:
+            with self._lock:
+                self.seen += 1
+                held = self.seen >= self.nth
+            if held:
+                self.held.set()
+                self._released.wait(60)
+        return data
+
+    def release(self):
+        self._released.set()
 
 
 class LoseCommit(Fault):

@@ -2,12 +2,17 @@
 clients that vanish and a node that is killed now and then; then the fuzz targets. What must hold is checked, and a dated
 report with figures goes to docs/reports/. Ends with status 1 when something did not hold.
 
-test_soak.py runs the short form: Soak(pool, seconds).run() → (failures, figures).
+    ./dev soak 60                     the lake in a directory
+    ./dev soak 10 --store-faults      the lake in an S3 store, and faults of store and disk beside (soak_faults.py)
+
+test_soak.py runs the short forms: Soak(pool, seconds).run() → (failures, figures).
 """
 
 import argparse
 import collections
+import contextlib
 import datetime
+import functools
 import os
 import pathlib
 import random
@@ -25,6 +30,7 @@ import requests
 import soak_clients
 import wire
 from pool import ROOT, Pool, StatementFailed, wait_until
+from soak_faults import Faults
 
 NODES = 2
 NODE_MEMORY_MIB = 768
@@ -129,8 +135,8 @@ class Watch:
 
 
 class Soak:
-    def __init__(self, pool, seconds, kill_every_s=60, seed=None, say=lambda text: None):
-        self.pool, self.seconds, self.kill_every_s, self.say = pool, seconds, kill_every_s, say
+    def __init__(self, pool, seconds, kill_every_s=60, seed=None, say=lambda text: None, faults=None):
+        self.pool, self.seconds, self.kill_every_s, self.say, self.faults = pool, seconds, kill_every_s, say, faults
         self.seed = seed if seed is not None else random.randrange(1 << 30)
         self.tally, self.stopping, self.watch = Tally(), threading.Event(), Watch(pool)
         self.kills = []  # (when, back again)
@@ -139,17 +145,20 @@ class Soak:
     def run(self):
         """What did not hold, and the figures of the run."""
         soak_clients.prepare(self.pool)
-        for kind, count in soak_clients.MIX:
+        for kind, count in soak_clients.MIX if self.faults is None else soak_clients.FAULTS_MIX:
             self.clients += [Client(self, kind, number) for number in range(count)]
         for client in self.clients:
             client.start()
-        killer = threading.Thread(target=self.kill_now_and_then, daemon=True)
-        killer.start()
+        beside = [threading.Thread(target=self.kill_now_and_then, daemon=True)]
+        if self.faults is not None:
+            beside.append(threading.Thread(target=self.faults.run, args=(self.stopping,), daemon=True))
+        for thread in beside:
+            thread.start()
         failures = self.watch_over()
         self.stopping.set()
-        for thread in [*self.clients, killer]:
+        for thread in [*beside, *self.clients]:
             thread.join(HANG_S)
-        failures += [f"{thread.name} did not stop" for thread in [*self.clients, killer] if thread.is_alive()]
+        failures += [f"{thread.name} did not stop" for thread in [*self.clients, *beside] if thread.is_alive()]
         failures += self.judge_errors() + self.settle() + self.judge_growth()
         failures += [f"wrong: {text}" for text in self.tally.wrong]
         return failures, self.figures()
@@ -184,7 +193,8 @@ class Soak:
     def judge_errors(self):
         def excused(began, ended, code):
             near = any(began <= back + GRACE_S and ended >= killed for killed, back in self.kills)
-            return near and (code in RETRYABLE or code in (502, 503, 504, 410))
+            return (near and (code in RETRYABLE or code in (502, 503, 504, 410))) or (
+                self.faults is not None and self.faults.excused(began, ended, code, GRACE_S))
         return [f"{kind} failed: {code} {text[:300]}" for kind, began, ended, code, text in self.tally.errors
                 if not excused(began, ended, code)][:20]
 
@@ -205,6 +215,9 @@ class Soak:
         if self.seconds >= LONG_S:
             # A node sweeps once a minute.
             expect("results are swept", lambda: self.files("results") == [], RETENTION_S + 90)
+        if self.faults is not None and self.seconds >= LONG_S:
+            # A disk that failed again and again is looked at every minute.
+            expect("the caches are back", lambda: set(self.faults.cache_modes(self.pool)) == {0}, 90)
         failures += [f"lost or wrong: {text}" for client in self.clients for text in client.work.check()]
         failures += self.judge_history()
         return failures
@@ -251,7 +264,7 @@ class Soak:
     def figures(self):
         lines = [f"{self.history} statements in the history, {len(self.kills)} kills of a node"
                  + (f" (back after {max(back - killed for killed, back in self.kills):.1f} s at most)" if self.kills else "")
-                 + f", seed {self.seed}", "",
+                 + f", seed {self.seed}", *([self.faults.figures()] if self.faults else []), "",
                  "| client | steps | steps/s | p50 ms | p99 ms | most ms | errors by code |", "|---|---|---|---|---|---|---|"]
         for kind in sorted(set(self.tally.latencies_s) | {error[0] for error in self.tally.errors}):
             times = sorted(self.tally.latencies_s[kind]) or [0]
@@ -268,8 +281,9 @@ class Soak:
         return "\n".join(lines)
 
 
-def make_pool(directory):
-    return Pool(directory, nodes=NODES, node_memory=f"{NODE_MEMORY_MIB}MiB", env={"ROOST_RESULT_RETENTION_MS": f"{RETENTION_S}s"})
+def make_pool(directory, faults=None):
+    make = functools.partial(Pool, directory) if faults is None else faults.pool
+    return make(nodes=NODES, node_memory=f"{NODE_MEMORY_MIB}MiB", env={"ROOST_RESULT_RETENTION_MS": f"{RETENTION_S}s"})
 
 
 def fuzz(seconds, say):
@@ -300,14 +314,21 @@ def main():
     parser.add_argument("--fuzz-seconds", type=int, default=300, help="for each fuzz target afterwards; 0: none (default 300)")
     parser.add_argument("--kill-every", type=float, default=60, metavar="SECONDS")
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--report", type=pathlib.Path, default=ROOT / "docs" / "reports" / f"{datetime.date.today()}-soak.md")
+    parser.add_argument("--store-faults", action="store_true", help="the lake in an S3 store, with faults of store and disk")
+    parser.add_argument("--report", type=pathlib.Path)
     options = parser.parse_args()
+    name = "soak-store-faults" if options.store_faults else "soak"
+    options.report = options.report or ROOT / "docs" / "reports" / f"{datetime.date.today()}-{name}.md"
+    options.seed = options.seed if options.seed is not None else random.randrange(1 << 30)
 
     def say(text):
         print(f"soak: {text}", file=sys.stderr, flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="roost-soak-") as directory, make_pool(pathlib.Path(directory) / "pool") as pool:
-        soak = Soak(pool, options.minutes * 60, options.kill_every, options.seed, say)
+    with contextlib.ExitStack() as stack:
+        directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="roost-soak-")))
+        faults = stack.enter_context(Faults(directory, options.seed)) if options.store_faults else None
+        pool = stack.enter_context(make_pool(directory / "pool", faults))
+        soak = Soak(pool, options.minutes * 60, options.kill_every, options.seed, say, faults)
         say(f"{options.minutes:g} minutes, seed {soak.seed}, logs in {pool.dir}/log")
         failures, figures = soak.run()
         status, seconds = pool.stop()

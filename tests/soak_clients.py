@@ -332,3 +332,56 @@ class Mistakes(Work):
 
 MIX = ((Points, 3), (Aggregates, 2), (Writer, 3), (Tables, 1), (Streams, 1), (Pages, 1), (Portals, 1), (Cancels, 2), (Vanishing, 1),
        (Spilling, 1), (Mistakes, 1))
+
+
+class Scans(Work):
+    """Reads a table of a few files and, now and then, replaces it. What is read is one version, whole."""
+
+    name = "scans of tables that are replaced (pg)"
+    rest_s = 0.1
+    ROWS = 120_000
+    FILES = 3
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.version, self.possible = 0, set()
+        self.table = f"soak_scan{self.number}"
+
+    def step(self):
+        if not self.possible or self.random.random() < 0.15:
+            self.replace()
+        else:
+            self.read()
+            self.tally.acknowledge("select done")
+
+    def replace(self):
+        """In one transaction, so that whoever reads finds the old one or the new one."""
+        self.version += 1
+        connection = self.connect()
+        before = set(self.possible) or {None}
+        self.possible = before | {self.version}
+        with connection.transaction():
+            connection.execute(f"CREATE OR REPLACE TABLE {self.table} (i BIGINT, version INTEGER, s VARCHAR)")
+            part = self.ROWS // self.FILES
+            for file in range(self.FILES):
+                connection.execute(f"INSERT INTO {self.table} SELECT range, {self.version}, md5(range::VARCHAR || {self.version}) "
+                                   f"FROM range({file * part}, {(file + 1) * part})")
+        self.possible = {self.version}
+
+    def read(self):
+        connection = self.connect()
+        try:
+            found = connection.execute(f"SELECT count(*), sum(i)::BIGINT, min(version), max(version), count(DISTINCT s) FROM {self.table}").fetchone()
+        except psycopg.errors.UndefinedTable:
+            assert None in self.possible, f"{self.table} is gone"
+            self.possible = set()
+            return
+        version = found[2]
+        assert version in self.possible, f"{self.table} is of version {version}, not one of {self.possible}"
+        wanted = (self.ROWS, self.ROWS * (self.ROWS - 1) // 2, version, version, self.ROWS)
+        assert found == wanted, f"{self.table}: {found}, not {wanted}"
+        self.possible = {version}
+
+
+# Less of what needs no store.
+FAULTS_MIX = ((Points, 2), (Aggregates, 1), (Writer, 2), (Tables, 1), (Streams, 1), (Pages, 1), (Cancels, 1), (Vanishing, 1), (Scans, 4))

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import duck
-from fault_proxy import Fault, FaultProxy, Refuse
+from fault_proxy import Fault, FaultProxy, Hold, Refuse
 from pool import Pool, StatementFailed, run_roost
 from stores import S3
 
@@ -147,38 +147,89 @@ def test_sixteen_cold_readers_fetch_each_byte_once(lake):
     assert 0.98 * size < fetched < 1.02 * size
 
 
-def test_files_of_others_are_fetched_once_and_never_mixed(tmp_path):
-    with contextlib.ExitStack() as stack:
-        s3 = stack.enter_context(S3(tmp_path / "s3"))
-        (s3.root / "theirs").mkdir()
-        store = stack.enter_context(FaultProxy(("127.0.0.1", s3.port)))
-        flags = s3.flags(port=store.port) + ["--cache-max-bytes", "256MiB", "--external", "s3://theirs/zone"]
-        pool = stack.enter_context(Pool(tmp_path / "pool", nodes=1, node_memory="1GiB", flags=flags, env=s3.env()))
-        client = duck.connect("httpfs")
-        for name, value in (("endpoint", f"127.0.0.1:{s3.port}"), ("region", "us-east-1"), ("use_ssl", "false"),
-                            ("url_style", "path"), ("access_key_id", s3.access_key), ("secret_access_key", s3.secret_key)):
-            client.execute(f"SET s3_{name} = '{value}'")
+class Theirs:
+    """A file of others that a table reads in place; put() writes it anew, in as many bytes."""
 
-        def put(first):
-            client.execute(f"COPY (SELECT range AS i, md5(range::VARCHAR) AS s FROM range({first}, {first} + 200000)) "
-                           f"TO 's3://theirs/zone/f.parquet' (FORMAT parquet)")
-        put(0)
-        size = next(s3.root.glob("theirs/zone/f.parquet")).stat().st_size
-        done = run_roost("import", "--in-place", "--dir", pool.dir, "--into", "theirs", "s3://theirs/zone/f.parquet")
+    ROWS = 1_500_000
+    QUERY = "SELECT count(*) AS n, sum(i)::BIGINT AS total, min(v) AS first, max(v) AS last, max(s) AS s FROM theirs"
+
+    def __init__(self, stack, folder):
+        self.s3 = stack.enter_context(S3(folder / "s3"))
+        (self.s3.root / "theirs").mkdir()
+        self.store = stack.enter_context(FaultProxy(("127.0.0.1", self.s3.port)))
+        flags = self.s3.flags(port=self.store.port) + ["--cache-max-bytes", "256MiB", "--external", "s3://theirs/zone"]
+        self.pool = stack.enter_context(Pool(folder / "pool", nodes=1, node_memory="1GiB", flags=flags, env=self.s3.env()))
+        self.client = duck.connect("httpfs")
+        for name, value in (("endpoint", f"127.0.0.1:{self.s3.port}"), ("region", "us-east-1"), ("use_ssl", "false"),
+                            ("url_style", "path"), ("access_key_id", self.s3.access_key), ("secret_access_key", self.s3.secret_key)):
+            self.client.execute(f"SET s3_{name} = '{value}'")
+        self.put(0)
+        self.size = next(self.s3.root.glob("theirs/zone/f.parquet")).stat().st_size
+        done = run_roost("import", "--in-place", "--dir", self.pool.dir, "--into", "theirs", "s3://theirs/zone/f.parquet")
         assert done.returncode == 0, done.stderr
-        lake = Lake()
-        lake.store = store
 
-        def read():
-            assert pool.sql("SELECT count(*) AS n, max(s) AS m, sum(i)::BIGINT AS t FROM theirs")[0]["n"] in (200_000, "200000")
-        lake.fetched(read)
-        assert lake.fetched(read) < size / 20
-        pool.stop()
-        pool.start()
-        assert lake.fetched(read) < size / 20, "after a restart, too"
-        put(1)
-        with pytest.raises(StatementFailed) as failed:
-            read()
-        assert "was changed after it was registered" in str(failed.value.statement)
-        put(0)
-        read()
+    def put(self, version):
+        self.client.execute(f"COPY (SELECT range AS i, {version} AS v, md5({version} || 'x' || range) AS s FROM range({self.ROWS})) "
+                            "TO 's3://theirs/zone/f.parquet' (FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE 40000)")
+
+    def read(self):
+        row = self.pool.sql(self.QUERY)[0]
+        rows = self.ROWS
+        assert (int(row["n"]), int(row["total"]), int(row["first"]), int(row["last"])) == (rows, rows * (rows - 1) // 2, 0, 0), row
+
+    fetched = Lake.fetched
+
+    def restart(self):
+        self.pool.stop()
+        self.pool.start()
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    with contextlib.ExitStack() as stack:
+        yield Theirs(stack, tmp_path)
+
+
+def test_files_of_others_are_fetched_once_and_never_mixed(theirs):
+    theirs.fetched(theirs.read)
+    assert theirs.fetched(theirs.read) < theirs.size / 20
+    theirs.restart()
+    assert theirs.fetched(theirs.read) < theirs.size / 20, "after a restart, too"
+    theirs.put(1)
+    assert next(theirs.s3.root.glob("theirs/zone/f.parquet")).stat().st_size == theirs.size
+    with pytest.raises(StatementFailed) as failed:
+        theirs.read()
+    assert "was changed after it was registered" in str(failed.value.statement)
+    theirs.put(0)
+    theirs.read()
+
+
+@pytest.mark.parametrize("warmth, request_held", [("cold", 1), ("cold", 2), ("cold", 3), ("half warm", 1), ("half warm", 2)])
+def test_an_object_that_is_overwritten_in_the_middle_of_a_scan(theirs, warmth, request_held):
+    """What was read of it before is of the version that is registered, what is read afterwards of none."""
+    if warmth == "half warm":  # a tenth, and what is read ahead of it
+        theirs.pool.sql(f"SELECT max(s) FROM theirs WHERE i < {theirs.ROWS // 10}")
+    theirs.restart()  # the engine keeps what it has read, too
+    hold = theirs.store.fault = Hold(b"GET /theirs", request_held)
+    ends = []
+
+    def scan():
+        try:
+            theirs.read()
+            ends.append("the old version")
+        except StatementFailed as failed:
+            ends.append(str(failed.statement))
+    scanning = threading.Thread(target=scan)
+    scanning.start()
+    assert hold.held.wait(60), "the scan asks the store"
+    theirs.put(1)
+    hold.release()
+    scanning.join(120)
+    theirs.store.fault = None
+    assert len(ends) == 1
+    assert ends[0] == "the old version" or "was changed after it was registered" in ends[0] or "overwritten while it was read" in ends[0], ends
+    with pytest.raises(StatementFailed):
+        theirs.read()
+    theirs.put(0)
+    theirs.read()
+    theirs.read()
