@@ -1,6 +1,7 @@
 """`./dev bench`: roost against in-process DuckDB on the same lake, in one run, as ratios.
 
     ./dev bench [--scale 0.1] [--seconds 5] [--json FILE]
+    ./dev bench cache …      the segment cache alone, over a store at a distance: bench/cache.py
 
 Each figure is taken by turns with DuckDB in process (Python, the same lake attached), so that a busy machine slows both. For times a
 ratio above 1 is slower than in process; for rates (per second) one below 1 is. CPU seconds are those of each process while the
@@ -22,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests")
 import psycopg  # noqa: E402
 from psycopg.pq import ExecStatus  # noqa: E402
 
+import cache  # noqa: E402
 import duck  # noqa: E402
 from pool import ROOST, Pool  # noqa: E402
 
@@ -183,6 +185,8 @@ class CpuSeconds:
 
 
 def main():
+    if sys.argv[1:2] == ["cache"]:
+        return cache.main(sys.argv[2:])
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", default="0.1")
     parser.add_argument("--seconds", type=float, default=5)
