@@ -1,5 +1,5 @@
-// Loaded before a process of the pool by tests (LD_PRELOAD, see disk_faults.py): reads and writes of files in a folder named
-// "cache" fail as a page of memory says that the test shares with it. Nothing else of the process is touched.
+// Loaded before a process of the pool by tests (LD_PRELOAD, see disk_faults.py): reads and writes of files in the caches of its
+// nodes (nodes/N/cache) fail as a page of memory says that the test shares with it. Nothing else of the process is touched.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,7 +38,8 @@ static int of_the_cache(int fd) {
     if (length <= 0) return 0;
     path[length] = '/';  // a directory itself counts
     path[length + 1] = 0;
-    return strstr(path, "/cache/") != NULL;
+    const char *node = strstr(path, "/nodes/");  // of a pool: DIR/nodes/N/cache
+    return node != NULL && strstr(node, "/cache/") != NULL;
 }
 
 // The error of this call, or 0. Waits as long as the disk takes.

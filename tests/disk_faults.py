@@ -1,5 +1,5 @@
 """Faults of the disk under the cache of a pool's nodes, by a library loaded before theirs (disk_faults.c): errors of reads and
-writes, a disk that is slow. It touches files in folders named "cache" alone.
+writes, a disk that is slow. It touches files in nodes/N/cache alone.
 
     with DiskFaults(tmp_path) as disk:
         Pool(tmp_path / "pool", env=disk.env())
