@@ -174,7 +174,7 @@ void Instance::set_up() {
     duckdb::Connection connection(*database_);
     attach_lakes(connection);
     remember_wall(*connection.context, wall_);
-    raise_walls(connection, options_.internal);
+    raise_walls(connection, {.internal = options_.internal, .frozen = !options_.frozen_path.empty()});
     if (!options_.frozen_path.empty()) drop_history_functions(connection);
     wall_->seal();
 }

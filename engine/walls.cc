@@ -206,15 +206,23 @@ duckdb::unique_ptr<duckdb::FunctionData> bind_parquet_of_lake(duckdb::ClientCont
     }
     auto bound = bind_parquet.load()(context, input, types, names);
     if (bound) open_foreign_files_anew(context, *bound);
-    if (input.table_function.name == "ducklake_scan") distrust_statistics(input.table_function);
     return bound;
 }
 
-void keep_parquet_for_the_lake(duckdb::ClientContext &context, duckdb::Catalog &system) {
+duckdb::unique_ptr<duckdb::FunctionData> bind_parquet_of_live_lake(duckdb::ClientContext &context,
+                                                                   duckdb::TableFunctionBindInput &input,
+                                                                   duckdb::vector<duckdb::LogicalType> &types,
+                                                                   duckdb::vector<std::string> &names) {
+    auto bound = bind_parquet_of_lake(context, input, types, names);
+    if (input.table_function.name == "ducklake_scan") tell_no_bounds(input.table_function);
+    return bound;
+}
+
+void keep_parquet_for_the_lake(duckdb::ClientContext &context, duckdb::Catalog &system, bool frozen) {
     auto &entry = system.GetEntry<duckdb::TableFunctionCatalogEntry>(context, "main", "parquet_scan");
     for (auto &function : entry.functions.functions) {
         bind_parquet.store(function.bind);
-        function.bind = bind_parquet_of_lake;
+        function.bind = frozen ? bind_parquet_of_lake : bind_parquet_of_live_lake;
     }
 }
 
@@ -249,7 +257,8 @@ void narrow_current_setting(duckdb::ClientContext &context, duckdb::Catalog &sys
     }
 }
 
-void narrow_functions(duckdb::ClientContext &context, bool internal) {
+void narrow_functions(duckdb::ClientContext &context, const InstanceKind &kind) {
+    const bool internal = kind.internal;
     Pruner pruner(context);
     pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kTableFunctions);
     if (!internal) pruner.drop(CatalogType::TABLE_FUNCTION_ENTRY, kFileReaders);
@@ -263,7 +272,7 @@ void narrow_functions(duckdb::ClientContext &context, bool internal) {
     auto &system = duckdb::Catalog::GetSystemCatalog(context);
     auto databases = duckdb::DefaultTableFunctionGenerator::CreateTableMacroInfo(kDatabases);
     system.CreateFunction(context, *databases);
-    keep_parquet_for_the_lake(context, system);
+    keep_parquet_for_the_lake(context, system, kind.frozen);
     if (!internal) narrow_current_setting(context, system);
     if (!internal) wrap_name_functions(context);
 }
@@ -289,9 +298,9 @@ void drop_history_functions(duckdb::Connection &connection) {
     });
 }
 
-void raise_walls(duckdb::Connection &connection, bool internal) {
+void raise_walls(duckdb::Connection &connection, const InstanceKind &kind) {
     auto &context = *connection.context;
-    if (stands(Wall::functions)) context.RunFunctionInTransaction([&] { narrow_functions(context, internal); });
+    if (stands(Wall::functions)) context.RunFunctionInTransaction([&] { narrow_functions(context, kind); });
     lock_configuration(*context.db);
 }
 

@@ -9,9 +9,14 @@ class DatabaseInstance;
 
 namespace roost {
 
-// Drops forbidden functions from the system catalogue, clears replacement scans, locks the configuration. With
-// `internal` the readers of uploaded files stay. Throws DuckDB's exceptions.
-void raise_walls(duckdb::Connection &connection, bool internal);
+struct InstanceKind {
+    bool internal = false;  // the readers of uploaded files stay
+    bool frozen = false;    // the catalog's statistics can be believed
+};
+
+// Drops forbidden functions from the system catalogue, clears replacement scans, locks the configuration. Throws
+// DuckDB's exceptions.
+void raise_walls(duckdb::Connection &connection, const InstanceKind &kind);
 
 // For an instance by a frozen catalog, which knows one snapshot: takes away what tells of others (ducklake_snapshots,
 // ducklake_table_changes …), by whatever name a view or a macro calls it. Throws DuckDB's exceptions.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lake/bounds.h"
+
 namespace roost {
 
 namespace {
@@ -254,7 +256,8 @@ void FrozenRows::stats(const TableState &table, const FrozenTable &asked) {
     const uint64_t records = whole ? stats.record_count : written_.record_count + table.data->inlined_rows() + 1;
     row(into("ducklake_table_stats"), table.id(), records, stats.next_row_id,
         whole ? stats.file_size_bytes : written_.file_size_bytes);
-    for (const TableColumnStats &column : stats.columns) {
+    for (const TableColumnStats &told : stats.columns) {
+        const TableColumnStats column = held_stats(table, told);
         row(into("ducklake_table_column_stats"), table.id(), column.column_id, column.contains_null,
             column.contains_nan, column.min, column.max, column.extra);
     }
