@@ -70,6 +70,13 @@ Status stopping() {
         .with_retryable(true);
 }
 
+Status no_memory(const StatementSpec &spec) {
+    return Status(Code::resource_exhausted, "the statement waited " + std::to_string(spec.admission_wait_ms) +
+                                                " ms for memory on this node and got none")
+        .with_name("admission_timeout")
+        .with_hint("run it again when fewer large statements run, or raise admission_wait_ms");
+}
+
 }  // namespace
 
 NodeAgent::NodeAgent(NodeAgentOptions options, Engine &engine, const Clock &clock, obs::Log &log,
@@ -81,7 +88,8 @@ NodeAgent::NodeAgent(NodeAgentOptions options, Engine &engine, const Clock &cloc
       loop_(loop),
       result_links_([this] { return dial(true); }),
       all_done_(loop.get_executor()),
-      ledger_({options_.hello.budget_bytes, options_.profile}),
+      jitter_(std::hash<Uuid>()(Uuid::make())),
+      ledger_({.budget_bytes = options_.hello.budget_bytes, .profile = options_.profile, .random = &jitter_}),
       small_pool_("small", options_.small_workers),
       slot_pool_("slot", slot_workers(options_.profile)),
       cancel_pool_("cancel", 1) {}
@@ -264,26 +272,26 @@ net::Task<void> NodeAgent::tick() {
         const int64_t now_us = clock_.monotonic_us();
         std::vector<TaskPtr> late;
         std::vector<TaskPtr> waited;
+        std::vector<admission::SlotGrant> granted;
         {
             MutexLock lock(mutex_);
             for (const auto &[stream, task] : tasks_) {
                 if (task->deadline_us != 0 && now_us >= task->deadline_us) late.push_back(task);
             }
-            for (const Uuid &id : ledger_.expire(now_us)) {
-                if (const auto found = by_holder_.find(id); found != by_holder_.end()) waited.push_back(found->second);
+            admission::Outcome outcome = ledger_.tick(now_us);
+            for (const admission::WaitEnd &end : outcome.ends) {
+                if (const auto found = by_holder_.find(end.statement); found != by_holder_.end()) {
+                    waited.push_back(found->second);
+                }
             }
+            granted = std::move(outcome.grants);
         }
+        resume_granted(granted);
         for (const TaskPtr &task : late) {
             cancel(task, Status(Code::timeout, "canceling statement due to statement timeout: it ran longer than " +
                                                    std::to_string(task->spec.timeout_ms) + " ms"));
         }
-        for (const TaskPtr &task : waited) {
-            cancel(task, Status(Code::resource_exhausted, "the statement waited " +
-                                                              std::to_string(task->spec.admission_wait_ms) +
-                                                              " ms for memory on this node and got none")
-                             .with_name("admission_timeout")
-                             .with_hint("run it again when fewer large statements run, or raise admission_wait_ms"));
-        }
+        for (const TaskPtr &task : waited) cancel(task, no_memory(task->spec));
         report_progress(n % 10 == 0);
         if (n % 1200 == 0) small_pool_.push([this] { engine_.sweep(); });
     }
@@ -410,6 +418,7 @@ void NodeAgent::enqueue(const TaskPtr &task) {
 
 void NodeAgent::cancel(const TaskPtr &task, Status reason) {
     std::shared_ptr<Execution> execution;
+    std::vector<admission::SlotGrant> granted;
     bool idle = false;
     {
         MutexLock lock(mutex_);
@@ -417,12 +426,14 @@ void NodeAgent::cancel(const TaskPtr &task, Status reason) {
         task->cancel_reason = reason;
         task->deadline_us = 0;
         execution = task->execution;
-        if (task->phase == Phase::waiting) ledger_.abandon(task->holder);  // false when the ledger itself expired it
+        // Nothing happens when the ledger itself has ended the wait.
+        if (task->phase == Phase::waiting) granted = ledger_.abandon(task->holder, clock_.monotonic_us()).grants;
         // Nobody is at it: it ends on a thread that is not busy with other statements. Whoever has it in his queue
         // finds it taken.
         idle = task->phase != Phase::running;
         if (idle) task->phase = Phase::queued;
     }
+    resume_granted(granted);
     if (execution) execution->cancel(std::move(reason));
     if (idle) cancel_pool_.push([this, task] { advance(task); });
 }
@@ -528,7 +539,11 @@ bool NodeAgent::do_admit(const TaskPtr &task) {
             task->phase = Phase::queued;
         } else if (by_holder_.emplace(holder, task).second) {
             task->holder = holder;
-            answer = ledger_.request(holder, task->spec.no_wait, now_us, now_us + task->spec.admission_wait_ms * 1000);
+            answer = ledger_.request({.account = holder,
+                                      .no_wait = task->spec.no_wait,
+                                      .admission_wait_us = task->spec.admission_wait_ms * 1000},
+                                     now_us);
+            if (answer.kind == Kind::refused) refusal = no_memory(task->spec);
             if (answer.kind == Kind::waiting) task->phase = Phase::waiting;
         } else {
             refusal = Status(Code::failed_precondition, "another statement of this session waits for memory");
@@ -720,13 +735,13 @@ std::vector<admission::SlotGrant> NodeAgent::release(Task &task) {
         return release_session(task.spec.session);
     }
     if (!task.holds_slot || keeps_slot(task)) return {};
-    return ledger_.release(task.holder, clock_.monotonic_us());
+    return ledger_.release(task.holder, clock_.monotonic_us()).grants;
 }
 
 std::vector<admission::SlotGrant> NodeAgent::release_session(const Uuid &session) {
     ending_sessions_.erase(session);
     if (session_slots_.erase(session) == 0) return {};
-    return ledger_.release(session, clock_.monotonic_us());
+    return ledger_.release(session, clock_.monotonic_us()).grants;
 }
 
 void NodeAgent::end_session(const Uuid &session) {

@@ -17,6 +17,7 @@
 #include "admission/ledger.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/random.h"
 #include "cluster/messages.h"
 #include "cluster/result_output.h"
 #include "cluster/worker_pool.h"
@@ -124,6 +125,7 @@ private:
     // of its first statement until then.
     std::unordered_map<Uuid, Grant> session_slots_ ROOST_GUARDED_BY(mutex_);
     std::unordered_set<Uuid> ending_sessions_ ROOST_GUARDED_BY(mutex_);  // hold a slot; a last statement still runs
+    SeededRandom jitter_;                                                // of the waits
     admission::Ledger ledger_ ROOST_GUARDED_BY(mutex_);
 
     WorkerPool small_pool_;
