@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "admission/budget.h"
 #include "admission/ledger.h"
 #include "app/child_settings.h"
 #include "app/commands.h"
@@ -25,11 +26,6 @@ namespace {
 
 namespace asio = net::asio;
 
-// What the process needs beside DuckDB's buffers: code and relocations, catalogs and plans of its instances, encoders,
-// network buffers. Measured on an idle node with its instances open and on one that streams to 16 slow readers:
-// docs/design.md.
-constexpr uint64_t kProcessReserveBytes = 160ULL * 1024 * 1024;
-constexpr uint64_t kBudgetMinBytes = 192ULL * 1024 * 1024;
 // The segment cache holds a block's books in so much memory, and what is under way from the store or is not on the disk
 // in a sixteenth of the node's.
 constexpr uint64_t kCacheBookBytes = 170;
@@ -38,17 +34,9 @@ constexpr uint64_t kCacheMemoryPart = 16;
 // For the buffers of the segment cache; none when there is no cache. A node that has no memory to spare gets the least.
 uint64_t cache_memory_of(uint64_t memory_bytes, uint64_t cache_max_bytes) {
     if (cache_max_bytes == 0) return 0;
-    const uint64_t usable = memory_bytes / 10 * 9, promised = kProcessReserveBytes + kBudgetMinBytes;
+    const uint64_t usable = admission::usable_bytes(memory_bytes);
+    const uint64_t promised = admission::kProcessReserveBytes + admission::kBudgetMinBytes;
     return usable < promised ? 0 : std::min(memory_bytes / kCacheMemoryPart, usable - promised);
-}
-
-Result<uint64_t> budget_of(uint64_t memory_bytes, uint64_t cache_bytes) {
-    const uint64_t usable = memory_bytes / 10 * 9;
-    if (usable < kProcessReserveBytes + kBudgetMinBytes) {
-        return Status(Code::invalid_argument, "a node of " + std::to_string(memory_bytes >> 20) + " MiB is too small")
-            .with_hint("give each node at least 400 MiB (--node-memory, or --memory of `roost node`)");
-    }
-    return usable - kProcessReserveBytes - std::min(cache_bytes, usable - kProcessReserveBytes - kBudgetMinBytes);
 }
 
 Result<EngineOptions> engine_options(const config::Settings &settings, uint32_t cpus, uint64_t budget_bytes,
@@ -124,13 +112,14 @@ Status run_node(const config::Settings &settings) {
                                            {"ports", wall.ports},
                                            {"hint", "files need Linux 5.13, ports 6.7, and Landlock switched on"}});
     }
-    const uint32_t cpus = settings.cpus > 0 ? settings.cpus : machine.cpus;
-    const uint64_t memory_bytes =
-        settings.memory_bytes > 0 ? std::min(settings.memory_bytes, machine.memory_bytes) : machine.memory_bytes;
+    const admission::Effective effective = admission::effective_of(machine, settings.memory_bytes, settings.cpus);
+    const uint32_t cpus = effective.cpus;
+    const uint64_t memory_bytes = effective.memory_bytes;
     ROOST_ASSIGN_OR_RETURN(const config::Settings sized, with_cache_room(settings));
     const uint64_t cache_memory_bytes = cache_memory_of(memory_bytes, sized.cache_max_bytes);
     const uint64_t books_bytes = (sized.cache_max_bytes >> 20) * kCacheBookBytes;
-    ROOST_ASSIGN_OR_RETURN(const uint64_t budget_bytes, budget_of(memory_bytes, cache_memory_bytes + books_bytes));
+    ROOST_ASSIGN_OR_RETURN(const uint64_t budget_bytes,
+                           admission::budget_of(memory_bytes, cache_memory_bytes + books_bytes));
     ROOST_ASSIGN_OR_RETURN(EngineOptions options, engine_options(sized, cpus, budget_bytes, cache_memory_bytes));
     ROOST_ASSIGN_OR_RETURN(const auto engine, Engine::open(std::move(options), *log));
 
@@ -149,6 +138,7 @@ Status run_node(const config::Settings &settings) {
                                {"incarnation", identity.incarnation},
                                {"cpus", cpus},
                                {"memory_bytes", memory_bytes},
+                               {"memory_source", effective.memory_source},
                                {"budget_bytes", budget_bytes}});
     asio::signal_set signals(loop, SIGTERM, SIGINT);
     signals.async_wait([&](const boost::system::error_code &ec, int) {
