@@ -27,6 +27,7 @@ SizingOptions sizing_of(const LedgerOptions &options) {
     sizing.budget_bytes = options.budget_bytes;
     sizing.lendable_bytes = options.budget_bytes - lanes.small_bytes - lanes.pinned_bytes;
     sizing.max_bucket_fraction = options.max_bucket_fraction;
+    sizing.floor_fraction = std::clamp(options.floor_fraction, 0.0, 1.0);
     sizing.threads = options.threads;
     sizing.thread_bytes = options.thread_bytes;
     return sizing;

@@ -45,6 +45,7 @@ struct LedgerOptions {
     uint32_t threads = 1;  // of each statement
     uint64_t thread_bytes = 8 * kMiB;
     double max_bucket_fraction = 1.0 / 3;
+    double floor_fraction = 0.5;
     int64_t shrink_wait_us = 2'000'000;
     std::vector<GroupOptions> groups{};
     EngineOrders *engine = nullptr;  // null: limits can't be changed, so no elastic is lent
@@ -144,6 +145,8 @@ public:
     bool enter_lane(const Uuid &statement, uint64_t estimate_bytes);
     void leave_lane(const Uuid &statement);
 
+    // What a statement that wants so much is to get, and waits for, under auto.
+    Size sizes_of(uint64_t wanted_bytes) const { return size_of(sizing_, wanted_bytes); }
     // 1-based place in line, 0 when not waiting.
     uint32_t place(const Uuid &account) const { return line_.place(account); }
     std::vector<Uuid> line() const { return line_.order(); }

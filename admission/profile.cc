@@ -87,7 +87,8 @@ Size size_of(const SizingOptions &options, uint64_t wanted_bytes) {
     const uint64_t least = least_bytes(options);
     const uint64_t most = std::clamp(fraction, least, options.lendable_bytes);
     const uint64_t want = std::clamp(wanted_bytes, least, most);
-    return {want, std::max(least, want / 2)};
+    const auto part = static_cast<uint64_t>(static_cast<long double>(want) * options.floor_fraction);
+    return {want, std::clamp(part, least, want)};
 }
 
 }  // namespace roost::admission

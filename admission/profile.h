@@ -37,6 +37,7 @@ struct SizingOptions {
     uint64_t budget_bytes = 0;
     uint64_t lendable_bytes = 0;           // the budget less the lanes: the most that anybody gets
     double max_bucket_fraction = 1.0 / 3;  // of the budget: the most that is required for one statement
+    double floor_fraction = 0.5;           // of what is wanted: with less a statement waits
     uint64_t minimum_bytes = 64 * kMiB;
     // A thread needs room: a plain Parquet filter failed with 4 MiB a thread (16 in 64 MiB, 64 in 256 MiB).
     uint64_t thread_bytes = 8 * kMiB;
@@ -50,7 +51,8 @@ struct Size {
 
 // What a running statement or an idle instance must have at least: max(64 MiB, threads × thread_bytes).
 uint64_t least_bytes(const SizingOptions &options);
-// want = `wanted_bytes` between the least and the cap; floor = max(least, want / 2). 0 wanted: nothing is known, M.
+// want = `wanted_bytes` between the least and the cap; floor = max(least, floor_fraction × want). 0 wanted: nothing is
+// known, M.
 Size size_of(const SizingOptions &options, uint64_t wanted_bytes);
 
 }  // namespace roost::admission

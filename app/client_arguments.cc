@@ -341,4 +341,53 @@ Parsed<sim::SimCommand> parse_sim_placement_arguments(const std::vector<std::str
     return {out};
 }
 
+Parsed<sim::AdmissionCommand> parse_sim_admission_arguments(const std::vector<std::string> &arguments) {
+    CommandLine line(
+        "sim admission",
+        "Runs a workload over a modelled node with roost's own ledger of memory, each profile in turn: auto, "
+        "single, equal_2, decaying_2, decaying_3, and none (no admission: each statement has 80 % of the "
+        "memory). Statements are made from a seed, or read from a trace.");
+    sim::AdmissionCommand out;
+    uint64_t memory_mib = out.node.memory_bytes >> 20;
+    double seconds = static_cast<double>(out.workload.duration_us) / 1e6;
+    double wait_seconds = static_cast<double>(out.node.admission_wait_us) / 1e6;
+    double think_ms = out.workload.think_us / 1e3;
+    bool no_feedback = false;
+    CLI::App &app = line.app();
+    app.add_option("--profiles", out.profiles, "which to run")->delimiter(',');
+    app.add_option("--memory-mib", memory_mib, "effective memory of the node")->check(CLI::Range(512, 1 << 26));
+    app.add_option("--cpus", out.node.cpus, "of the node")->check(CLI::Range(1, 4096));
+    app.add_option("--users", out.workload.users, "people")->check(CLI::Range(1, 1000));
+    app.add_option("--clients", out.workload.clients, "of each, a statement at a time")->check(CLI::Range(1, 1000));
+    app.add_option("--flood", out.workload.flood, "more clients of the first user")->check(CLI::Range(0, 10'000));
+    app.add_option("--small-share", out.workload.small_share, "of statements: point reads")
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--session-share", out.workload.session_share, "of clients: sessions that keep their cache")
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--peak", out.workload.peak_median, "median peak, as a part of the memory")
+        ->check(CLI::Range(1e-4, 1.0));
+    app.add_option("--estimate-factor", out.workload.estimate_factor, "median of what a plan says / what is used")
+        ->check(CLI::Range(0.01, 1000.0));
+    app.add_option("--floor-fraction", out.node.floor_fraction, "of what is wanted: with less a statement waits")
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_flag("--sessions-keep-slots", out.node.sessions_keep_slots, "under a ladder, between their statements");
+    app.add_option("--think-ms", think_ms, "mean pause of a client")->check(CLI::Range(0.0, 1e9));
+    app.add_option("--seconds", seconds, "that are simulated")->check(CLI::Range(1.0, 1e6));
+    app.add_option("--admission-wait-s", wait_seconds, "longest wait; 0: at once")->check(CLI::Range(0.0, 1e6));
+    app.add_option("--seed", out.node.seed, "of everything random");
+    app.add_option("--trace", out.trace, "a recorded trace instead")->type_name("FILE");
+    app.add_flag("--no-feedback", no_feedback, "size from the plan alone");
+    app.add_flag("--markdown", out.markdown, "print a Markdown table");
+    app.get_formatter()->column_width(34);
+    for (CLI::Option *option : app.get_options()) option->capture_default_str();
+    ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, line.parse(arguments));
+    if (help) return {*help};
+    out.node.memory_bytes = memory_mib << 20;
+    out.node.admission_wait_us = static_cast<int64_t>(wait_seconds * 1e6);
+    out.node.feedback = !no_feedback;
+    out.workload.duration_us = static_cast<int64_t>(seconds * 1e6);
+    out.workload.think_us = think_ms * 1e3;
+    return {out};
+}
+
 }  // namespace roost::app

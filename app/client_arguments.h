@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "config/settings.h"
 #include "engine/register_files.h"
+#include "sim/admission_report.h"
 #include "sim/report.h"
 
 namespace roost::app {
@@ -92,5 +93,6 @@ Parsed<ImportArguments> parse_import_arguments(const std::vector<std::string> &a
 Parsed<ConfigArguments> parse_config_arguments(const std::vector<std::string> &arguments);
 // Without the word "placement".
 Parsed<sim::SimCommand> parse_sim_placement_arguments(const std::vector<std::string> &arguments);
+Parsed<sim::AdmissionCommand> parse_sim_admission_arguments(const std::vector<std::string> &arguments);
 
 }  // namespace roost::app

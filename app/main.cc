@@ -80,7 +80,7 @@ const std::vector<Subcommand> &subcommands() {
         {"cache", "list what is warm by node and table; warm, pin, evict", cache_main},
         {"explain-route", "say on which node a statement would run and why", explain_route_main},
         {"config", "print every setting with its value, source and meaning", config_main},
-        {"sim", "run workloads over a modelled pool: sim placement", sim_main},
+        {"sim", "run workloads over a modelled pool: sim placement | admission", sim_main},
         {"version", "print the version", version_main},
         {"gateway", "run a gateway",
          with_settings("gateway", Command::gateway, gateway_main,
