@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 
 #include "admission/ledger.h"
 
@@ -141,6 +142,23 @@ TEST_F(AutoTest, who_does_not_shrink_in_two_seconds_is_reported_and_not_reckoned
     // Late is not never.
     EXPECT_EQ(ids(obey(ledger, 9 * kSecond)), std::vector<Uuid>{waiter});
     EXPECT_FALSE(ledger.view(pinned).stuck);
+}
+
+TEST_F(AutoTest, when_nothing_runs_less_than_the_floor_will_do_but_never_what_is_not_back) {
+    Ledger ledger = make();
+    const Uuid gone = Uuid::make(), next = Uuid::make(), last = Uuid::make();
+    ledger.request(want(gone, 4 * kGiB), 0);
+    ledger.end(gone, Keep::nothing, 1);
+    EXPECT_EQ(ledger.running(), 0U);
+    EXPECT_EQ(ledger.request(want(next, 4 * kGiB), 2).kind, Kind::waiting) << "its memory may come back any moment";
+    const auto grants = ledger.tick(2 * kSecond + 1).grants;
+    ASSERT_EQ(grants.size(), 1U) << "it does not, and nothing else would give any";
+    EXPECT_EQ(grants[0].bytes, 10 * kGiB - kMost);
+    EXPECT_LT(grants[0].bytes, 2 * kGiB) << "less than its floor";
+    // The least is not there either.
+    EXPECT_EQ(ledger.request(want(last, 4 * kGiB), 3 * kSecond).kind, Kind::waiting);
+    EXPECT_TRUE(ledger.tick(200 * kSecond).grants.empty());
+    EXPECT_EQ(ids(obey(ledger, 201 * kSecond)), std::vector<Uuid>{last});
 }
 
 TEST_F(AutoTest, a_failed_order_is_given_again) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 
 #include "admission/ledger.h"
 
@@ -445,6 +446,15 @@ private:
         ASSERT_TRUE(line_.empty() || ledger_.granted_bytes() > 0 || pressure_ == Pressure::refuse)
             << "7: a wait that nothing will end";
         ASSERT_TRUE(line_.empty() || ledger_.next_event_us().has_value()) << "7: a wait without an end";
+        if (!line_.empty() && !groups_ && !overruns_ && pressure_ == Pressure::none && ledger_.running() == 0 &&
+            ledger_.profile() == Profile::automatic) {
+            const bool coming = std::any_of(instances_.begin(), instances_.end(), [this](const auto &entry) {
+                const Ledger::View view = ledger_.view(entry.first);
+                return view.counted_bytes > view.told_bytes && !view.stuck;
+            });
+            const uint64_t free = ledger_.lendable_bytes() - ledger_.granted_bytes();
+            ASSERT_TRUE(coming || free < ledger_.sizes_of(1).floor_bytes) << "7: it waits though nothing runs";
+        }
     }
 
     SeededRandom random_;

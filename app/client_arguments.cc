@@ -370,6 +370,12 @@ Parsed<sim::AdmissionCommand> parse_sim_admission_arguments(const std::vector<st
         ->check(CLI::Range(0.01, 1000.0));
     app.add_option("--floor-fraction", out.node.floor_fraction, "of what is wanted: with less a statement waits")
         ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--alone-share", out.node.alone_share, "of the CPUs, that a statement can use alone")
+        ->check(CLI::Range(0.001, 1.0));
+    app.add_option("--cold-cost", out.node.cold_cost, "time more on a scan with nothing cached")
+        ->check(CLI::Range(0.0, 100.0));
+    app.add_option("--spill-cost", out.node.spill_cost, "time more on a statement that spills all")
+        ->check(CLI::Range(0.0, 100.0));
     app.add_flag("--sessions-keep-slots", out.node.sessions_keep_slots, "under a ladder, between their statements");
     app.add_option("--think-ms", think_ms, "mean pause of a client")->check(CLI::Range(0.0, 1e9));
     app.add_option("--seconds", seconds, "that are simulated")->check(CLI::Range(1.0, 1e6));

@@ -80,6 +80,20 @@ TEST(ClientArguments, ConfigPassesFlagsOn) {
     EXPECT_EQ(arguments.flags, (std::vector<std::string>{"--http", "x:1", "up"}));
 }
 
+TEST(SimAdmission, units_of_the_flags_become_those_of_the_model) {
+    const auto parsed = parse_sim_admission_arguments({"--profiles", "auto,none", "--memory-mib", "4096", "--seconds",
+                                                       "2.5", "--admission-wait-s", "0", "--no-feedback"});
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    const auto &command = std::get<sim::AdmissionCommand>(*parsed);
+    EXPECT_EQ(command.profiles, (std::vector<std::string>{"auto", "none"}));
+    EXPECT_EQ(command.node.memory_bytes, uint64_t{4} << 30);
+    EXPECT_EQ(command.workload.duration_us, 2'500'000);
+    EXPECT_EQ(command.node.admission_wait_us, 0);
+    EXPECT_FALSE(command.node.feedback);
+    EXPECT_FALSE(parse_sim_admission_arguments({"--memory-mib", "1"}).ok());
+    EXPECT_FALSE(parse_sim_admission_arguments({"--floor-fraction", "2"}).ok());
+}
+
 TEST(ClientArguments, SimPlacement) {
     const auto parsed = parse_sim_placement_arguments({"--weights", "16,16,8", "--in-flight", "1,8", "--policies",
                                                        "seed", "--change", "join@100:0:16,die@200:2", "--trace", "t"});

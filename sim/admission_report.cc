@@ -127,7 +127,7 @@ AdmissionResult summarise(const AdmissionNode &node, int64_t took_us, const std:
     std::map<std::string, uint64_t> done, seen;
     const uint64_t xs_bytes =
         node.records().empty() ? 0 : admission::bucket_bytes(admission::Bucket::xs, node.budget_bytes());
-    uint64_t small_outside = 0;
+    uint64_t small_outside = 0, large_done = 0;
     for (const AdmissionRecord &record : node.records()) {
         if (record.end == End::none) continue;
         count(result, record);
@@ -140,13 +140,14 @@ AdmissionResult summarise(const AdmissionNode &node, int64_t took_us, const std:
             continue;
         }
         waits.push_back(wait_us);
+        large_done += record.end == End::done ? 1 : 0;
         (spec.user == node.records().front().statement.user ? first_waits : other_waits).push_back(wait_us);
         if (spec.peak_bytes >= xs_bytes && record.granted_bytes > 0 && record.end == End::done) {
             const double ratio = static_cast<double>(record.granted_bytes) / static_cast<double>(spec.peak_bytes);
             (seen[spec.shape]++ == 0 ? first_ratio : later_ratio).push_back(ratio);
         }
     }
-    result.done_per_minute = static_cast<double>(result.done) / (static_cast<double>(took_us) / 60e6);
+    result.done_per_minute = static_cast<double>(large_done) / (static_cast<double>(took_us) / 60e6);
     result.wait_mean_us = mean(waits);
     result.wait_p50_us = quantile(waits, 0.5);
     result.wait_p99_us = quantile(waits, 0.99);

@@ -35,7 +35,7 @@ struct AdmissionArrival {
 
 struct AdmissionResult {
     uint64_t done = 0, timed_out = 0, out_of_memory = 0, killed = 0, spilled = 0, small = 0;
-    double done_per_minute = 0;
+    double done_per_minute = 0;                                 // small ones not counted
     double wait_mean_us = 0, wait_p50_us = 0, wait_p99_us = 0;  // small lane not counted
     double small_wait_p99_us = 0, small_outside = 0;            // share of small ones that the lane had no room for
     double first_user_wait_us = 0, others_wait_us = 0;          // means
