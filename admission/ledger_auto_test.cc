@@ -123,6 +123,13 @@ TEST_F(AutoTest, an_order_that_was_followed_by_another_proves_nothing) {
     EXPECT_GT(orders_.back().bytes, lower.bytes);
     ledger.limit_confirmed(first, lower.number, 0, 2);
     EXPECT_EQ(ledger.view(first).counted_bytes, kMost);
+    // Lowered twice: the first order's confirmation is not the second's.
+    ledger.request(want(Uuid::make(), 4 * kGiB), 3);
+    const Order one = orders_.back();
+    ledger.request(want(Uuid::make(), 4 * kGiB), 4);
+    ASSERT_LT(orders_.back().bytes, one.bytes);
+    ledger.limit_confirmed(first, one.number, 0, 5);
+    EXPECT_EQ(ledger.view(first).counted_bytes, kMost);
 }
 
 TEST_F(AutoTest, who_does_not_shrink_in_two_seconds_is_reported_and_not_reckoned_with) {
