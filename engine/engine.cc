@@ -169,6 +169,8 @@ Status DuckdbEngine::open_catalogs(const EngineOptions &options, const std::stri
 }
 
 void DuckdbEngine::sweep() {
+    // Reads do the same each second: of a node that reads nothing, a disk that failed would never be found whole again.
+    if (parts_.cache) parts_.cache->tick();
     parts_.results->sweep();
     parts_.removals->settle(SystemClock().wall_us() - removal_grace_ms_ * 1000,
                             [this](const auto &entry) { return settle_removal(entry); });

@@ -216,8 +216,8 @@ class Soak:
             # A node sweeps once a minute.
             expect("results are swept", lambda: self.files("results") == [], RETENTION_S + 90)
         if self.faults is not None and self.seconds >= LONG_S:
-            # A disk that failed again and again is looked at every minute.
-            expect("the caches are back", lambda: set(self.faults.cache_modes(self.pool)) == {0}, 90)
+            # A disk that failed again and again is looked at every minute, by a node without reads at its next sweep.
+            expect("the caches are back", lambda: set(self.faults.cache_modes(self.pool)) == {0}, 150)
         failures += [f"lost or wrong: {text}" for client in self.clients for text in client.work.check()]
         failures += self.judge_history()
         return failures
