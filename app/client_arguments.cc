@@ -308,7 +308,8 @@ Parsed<sim::SimCommand> parse_sim_placement_arguments(const std::vector<std::str
     CommandLine line(
         "sim placement",
         "Runs a workload over a modelled pool with roost's own placement, each policy in turn: least_loaded, "
-        "round_robin, segments, seed (seed 000 exactly), plain (one cap for all), affinity (the default). "
+        "round_robin, segments, seed (seed 000 exactly), plain (one cap for all), impatient (waits at no home that "
+        "is full while others have room), affinity (the default). "
         "Statements are made from a seed, or read from a trace.");
     sim::SimCommand out;
     std::vector<std::string> changes;
@@ -317,9 +318,16 @@ Parsed<sim::SimCommand> parse_sim_placement_arguments(const std::vector<std::str
     add_workload(app, out.workload);
     app.add_option("--in-flight", out.in_flight, "statements in flight a node; a run at each")->delimiter(',');
     app.add_option("--policies", out.policies, "which to run")->delimiter(',');
-    app.add_option("--cap-c", out.cap.c, "cap: so many times the mean of the others")->check(CLI::Range(1.0, 1e6));
-    app.add_option("--cap-slack", out.cap.slack, "cap: at least so many statements a vCPU")
+    app.add_option("--cap-c", out.placement.cap.c, "cap: so many times the mean of the others")
+        ->check(CLI::Range(1.0, 1e6));
+    app.add_option("--cap-slack", out.placement.cap.slack, "cap: at least so many statements a vCPU")
         ->check(CLI::Range(0.0, 1e6));
+    app.add_option("--patience", out.placement.patience,
+                   "how long a statement waits at its home, in what reading cold elsewhere takes")
+        ->check(CLI::Range(0.0, 1e3));
+    app.add_option("--patience-beside-idle", out.placement.patience_beside_idle,
+                   "so much of that when another node has nothing to do")
+        ->check(CLI::Range(0.0, 1.0));
     CLI::Option *warmup = app.add_option("--warmup", out.plan.warmup_statements, "statements before measuring");
     app.add_option("--statements", out.plan.statements, "statements measured");
     app.add_option("--seed", out.seed, "of everything random");

@@ -166,6 +166,35 @@ def guard_us():
     return times["run_check"], times["run_front"]
 
 
+def benchmark(program, pattern):
+    """Google Benchmark's entries by name: medians of five rounds."""
+    done = subprocess.run([str(pathlib.Path(ROOST).parent / program), f"--benchmark_filter={pattern}", "--benchmark_format=json",
+                           "--benchmark_repetitions=5", "--benchmark_report_aggregates_only=true", "--benchmark_min_time=0.1"],
+                          capture_output=True, text=True, check=True)
+    return {entry["run_name"].removesuffix("/manual_time"): entry for entry in json.loads(done.stdout)["benchmarks"]
+            if entry["aggregate_name"] == "median"}
+
+
+def placement(line, point_us):
+    """Rank and routing: each against what it is an alternative to, in one run."""
+    ranks = benchmark("placement_bench", "BM_owner|against_anew")
+    for what, equal in (("equal weights", 1), ("mixed weights", 0)):
+        straight = ranks[f"BM_owner_straightforward/equal:{equal}"]["cpu_time"]
+        ours = ranks[f"BM_owner/equal:{equal}"]["cpu_time"]
+        line(f"owner of a segment, 8 nodes, {what}", f"{ours:.0f} ns, {ours / straight:.2f} × hash, logarithm, compare",
+             ours_ns=ours, straightforward_ns=straight)
+    for what, name in (("leaves and joins, equal weights", "BM_leave_and_join_against_anew/equal:1"),
+                       ("leaves and joins, mixed weights", "BM_leave_and_join_against_anew/equal:0"),
+                       ("has other weight", "BM_weight_up_and_down_against_anew")):
+        ratio = ranks[name]["ratio"]
+        line(f"a node {what}", f"{ratio:.3f} × ranking 100,000 segments anew (at most 0.2)", ratio=ratio)
+    for tables in (1, 5):
+        # Real times: nanoseconds.
+        route_us = benchmark("routing_bench", f"BM_route/tables:{tables}")[f"BM_route/tables:{tables}"]["real_time"] / 1000
+        line(f"routing of {tables} of 10,000 tables", f"{route_us:.1f} µs, {route_us / point_us:.2%} of the point query over pg "
+             f"({point_us:.0f} µs p50; at most 2 %)", route_us=route_us, point_query_us=point_us)
+
+
 class CpuSeconds:
     """CPU seconds of the pool's processes over a stretch."""
 
@@ -222,6 +251,8 @@ def main():
         verdict, parsed, point = min(verdicts), min(with_parse), report["point query, one connection"]["pg_us"][0]
         line("guard of a point query", f"verdict {verdict:.2f} µs, {verdict / point:.2%} of the point query over pg ({point:.0f} µs p50); "
              f"with its parse {parsed:.1f} µs, {parsed / point:.2%}", verdict_us=verdict, with_parse_us=parsed, point_query_us=point)
+
+        placement(line, point)
 
         queries = [row[0] for row in duck.connect("tpch").execute("SELECT query FROM tpch_queries() ORDER BY query_nr").fetchall()]
         totals = {}

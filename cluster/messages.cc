@@ -445,6 +445,7 @@ std::string encode(const StatementSpec &spec) {
     out.put_bool(spec.internal);
     out.put_bool(spec.shape_is_large);
     out.put_bool(spec.no_wait);
+    out.put<int64_t>(spec.patience_us);
     out.put<uint32_t>(spec.first_page_rows);
     out.put<int64_t>(spec.timeout_ms);
     out.put<int64_t>(spec.admission_wait_ms);
@@ -481,6 +482,7 @@ Result<StatementSpec> decode_spec(std::string_view bytes) {
     spec.internal = in.get_bool();
     spec.shape_is_large = in.get_bool();
     spec.no_wait = in.get_bool();
+    spec.patience_us = in.get<int64_t>();
     spec.first_page_rows = in.get<uint32_t>();
     spec.timeout_ms = in.get<int64_t>();
     spec.admission_wait_ms = in.get<int64_t>();

@@ -45,6 +45,14 @@ struct NodeAgent::Task {
 namespace {
 
 constexpr int64_t kDrainLinger_us = 250'000;
+constexpr std::string_view kWouldWait = "would_wait";
+
+// It may wait so long, and then another node is asked: no error.
+bool is_patient(const StatementSpec &spec) { return spec.no_wait && spec.patience_us > 0; }
+
+Status would_wait() {
+    return Status(Code::resource_exhausted, "it would wait for memory").with_name(std::string(kWouldWait));
+}
 
 uint64_t resident_bytes() {
     FILE *file = std::fopen("/proc/self/statm", "re");
@@ -291,7 +299,7 @@ net::Task<void> NodeAgent::tick() {
             cancel(task, Status(Code::timeout, "canceling statement due to statement timeout: it ran longer than " +
                                                    std::to_string(task->spec.timeout_ms) + " ms"));
         }
-        for (const TaskPtr &task : waited) cancel(task, no_memory(task->spec));
+        for (const TaskPtr &task : waited) cancel(task, is_patient(task->spec) ? would_wait() : no_memory(task->spec));
         report_progress(n % 10 == 0);
         if (n % 1200 == 0) small_pool_.push([this] { engine_.sweep(); });
     }
@@ -526,7 +534,7 @@ bool NodeAgent::do_admit(const TaskPtr &task) {
     const Uuid holder = keeps ? task->spec.session : Uuid::make();
     admission::Ledger::Answer answer;
     bool has_slot = false;
-    Status refusal = Status(Code::resource_exhausted, "it would wait for memory").with_name("would_wait");
+    Status refusal = would_wait();
     {
         MutexLock lock(mutex_);
         task->deadline_us = 0;  // the wait for memory is not counted
@@ -539,10 +547,10 @@ bool NodeAgent::do_admit(const TaskPtr &task) {
             task->phase = Phase::queued;
         } else if (by_holder_.emplace(holder, task).second) {
             task->holder = holder;
-            answer = ledger_.request({.account = holder,
-                                      .no_wait = task->spec.no_wait,
-                                      .admission_wait_us = task->spec.admission_wait_ms * 1000},
-                                     now_us);
+            const bool patient = is_patient(task->spec);
+            const int64_t wait_us = patient ? task->spec.patience_us : task->spec.admission_wait_ms * 1000;
+            answer = ledger_.request(
+                {.account = holder, .no_wait = task->spec.no_wait && !patient, .admission_wait_us = wait_us}, now_us);
             if (answer.kind == Kind::refused) refusal = no_memory(task->spec);
             if (answer.kind == Kind::waiting) task->phase = Phase::waiting;
         } else {
@@ -669,7 +677,7 @@ bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
 }
 
 void NodeAgent::finish(const TaskPtr &task, Status status) {
-    const bool would_wait = !status.ok() && status.name() == "would_wait";
+    const bool refused = !status.ok() && status.name() == kWouldWait;
     const int64_t now_us = clock_.monotonic_us();
     Completion completion;
     if (task->execution) {
@@ -698,7 +706,7 @@ void NodeAgent::finish(const TaskPtr &task, Status status) {
         next = release(*task);
     }
     resume_granted(next);
-    if (would_wait) {
+    if (refused) {
         task->out.single(FrameType::refused, {});
     } else if (!task->out.end(completion)) {
         log_.info("result_undeliverable", {{"statement_id", task->spec.id}});

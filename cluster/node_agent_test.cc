@@ -137,6 +137,34 @@ TEST_F(NodeAgentTest, WhoWouldHaveToWaitIsRefusedAtOnceOrWaits) {
     EXPECT_LE(node.engine.promised_max_bytes(), 1200u);
 }
 
+TEST_F(NodeAgentTest, WhoHasPatienceIsRefusedAfterItAndNotBefore) {
+    TestNode &node = add_node();
+    Seen first, second, refused, patient;
+    run(node.id, spec_of("large hang=step a"), first);
+    run(node.id, spec_of("large hang=step b"), second);
+    run_until([&] { return node.engine.hanging("step") == 2; });
+    StatementSpec spec = spec_of("large c");
+    spec.no_wait = true;
+    spec.patience_us = 60'000;
+    const auto stream = open(node, spec);
+    read(stream, refused);
+    run_until([&] { return waits(stream); });
+    run_until_ended(refused);
+    EXPECT_EQ(refused.types, Types{FrameType::refused}) << "no error: another node is asked";
+    EXPECT_EQ(node.engine.count("start large c"), 0u);
+    // Memory that comes in time is its own.
+    spec = spec_of("large d");
+    spec.no_wait = true;
+    spec.patience_us = 600'000'000;
+    const auto waiting = open(node, spec);
+    read(waiting, patient);
+    run_until([&] { return waits(waiting); });
+    node.engine.release();
+    run_until_ended(patient);
+    EXPECT_TRUE(patient.completion.status.ok());
+    EXPECT_EQ(node.engine.count("start large d"), 1u);
+}
+
 TEST_F(NodeAgentTest, ItIsSaidToRunWhenItRuns) {
     TestNode &node = add_node();
     Seen seen;

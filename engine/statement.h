@@ -95,6 +95,7 @@ struct StatementSpec {
     bool internal = false;         // made by roost itself (import): may read the staging folder
     bool shape_is_large = false;   // the gateway remembers this shape as larger than XS: skip the small lane's planning
     bool no_wait = false;          // refuse instead of waiting for memory
+    int64_t patience_us = 0;       // with no_wait: refuse only when so long has passed
     uint32_t first_page_rows = 0;  // stored: rows of the JSON page sent along with the end
     int64_t timeout_ms = 600'000;  // wall clock from the start of execution, admission wait excluded; 0: none
     int64_t admission_wait_ms = 300'000;

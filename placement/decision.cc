@@ -6,9 +6,9 @@ namespace roost::placement {
 namespace {
 
 constexpr std::string_view kModes[] = {"auto", "affinity", "segments", "least_loaded", "round_robin"};
-constexpr std::string_view kOutcomeNames[kOutcomes] = {"claim",       "sticky_fresh", "sticky_stale", "overflow",
-                                                       "owner",       "pinned",       "no_refs",      "least_loaded",
-                                                       "round_robin", "no_members"};
+constexpr std::string_view kOutcomeNames[kOutcomes] = {"claim",        "sticky_fresh", "sticky_stale", "overflow",
+                                                       "owner",        "moved",        "pinned",       "no_refs",
+                                                       "least_loaded", "round_robin",  "no_members"};
 
 // "120.5 MiB"; "0 B".
 std::string bytes_text(uint64_t bytes) {
@@ -40,6 +40,21 @@ std::optional<Mode> parse_mode(std::string_view name) {
 
 std::string_view outcome_name(Outcome outcome) { return kOutcomeNames[static_cast<size_t>(outcome)]; }
 
+std::vector<Ask> asks_of(size_t candidates, size_t near, int64_t patience_us) {
+    std::vector<Ask> asks;
+    if (candidates > 1) {
+        // Asked once, and patiently, a lone home has planned the statement when its memory comes.
+        const bool patient = patience_us > 0 && near > 0 && near < candidates;
+        for (size_t i = 0; i < near; ++i) {
+            if (near > 1 || !patient) asks.push_back({i, 0});
+        }
+        if (patient) asks.push_back({0, patience_us});
+        for (size_t i = near; i < candidates; ++i) asks.push_back({i, 0});
+    }
+    for (size_t i = 0; i < candidates; ++i) asks.push_back({i, Ask::kAsLongAsItTakes});
+    return asks;
+}
+
 std::string candidate_text(const Candidate &candidate) {
     std::string text;
     const auto say = [&](uint64_t bytes, const char *what) {
@@ -48,6 +63,7 @@ std::string candidate_text(const Candidate &candidate) {
     say(candidate.fresh_bytes, "warm");
     say(candidate.stale_bytes, "warm but written since");
     say(candidate.coming_bytes, "coming");
+    say(candidate.moved_bytes, "its own by rank now");
     say(candidate.owned_bytes, "by rank");
     if (text.empty()) text = "cold";
     if (candidate.over_cap) {
@@ -76,6 +92,9 @@ std::string reason_text(const Decision &decision, const std::function<std::strin
             break;
         case Outcome::owner:
             text += " owns " + bytes_text(winner.owned_bytes) + " of " + bytes_text(decision.bytes);
+            break;
+        case Outcome::moved:
+            text += " owns it by rank since the members have changed, and takes it over";
             break;
         case Outcome::pinned:
             text += " holds the transaction";

@@ -7,10 +7,15 @@ namespace {
 
 // Of one unit; more is a pool with many dead identities, of which the one that is worth least goes.
 constexpr size_t kHomesMax = 64;
-// How far past the cap a home may win for a unit that no statement reads there at this moment.
-constexpr double kUnreadFactor = 4;
+// How far past the cap a home may win for a unit that no statement reads there at this moment, and for one that one
+// does.
+constexpr double kUnreadFactor = 4, kLoneFactor = 2;
 // And for one that several read.
 constexpr double kSharedFactor = 0.75;
+// So few statements at a node make no unit hot, however few CPUs it has.
+constexpr double kSharedMinStatements = 4;
+// Nobody waits longer than this for what reading elsewhere might cost, whatever was learned.
+constexpr double kPatienceMaxUs = 10e6;
 // Large tables whose owners' bytes are kept; all are computed again when there are more.
 constexpr size_t kOwnersMax = 4'096;
 
@@ -26,6 +31,8 @@ DirectoryOptions DirectoryOptions::seed() {
     options.as_seed = true;
     options.coming_eighths = 8;  // its notebook knows no difference
     options.equal_within = 0;
+    options.patience = 0;
+    options.moved_eighths = 0;
     return options;
 }
 
@@ -35,6 +42,7 @@ struct Directory::Look {
     std::vector<Candidate> of_node;       // in the order of nodes
     std::vector<uint64_t> claim_bytes;    // of units that nobody has, by their owner
     std::vector<uint64_t> segment_bytes;  // of large tables, by their owners
+    size_t homes = 0;                     // of the units named, at routable nodes
     std::vector<uint32_t> order;          // of routable nodes, best first
     std::vector<uint32_t> reading;        // statements that read the same there now, the most of any unit
     Decision decision;
@@ -128,51 +136,91 @@ void Directory::look_at_table(Look &look, const TableUse &use) const {
     if (is_large(use, known)) return look_at_owners(look, use);
     const uint64_t epoch = std::max(use.epoch, known ? known->epoch : 0), bytes = counted(use.bytes);
     look.decision.claim.parts.push_back({id, epoch, bytes, use.written});
-    bool has_home = false;
-    if (known != nullptr && options_.mode != Mode::segments) {
-        for (const Home &home : known->homes) {
-            const auto i = look.find(home.node);
-            if (!i || look.nodes[*i].incarnation != home.incarnation) continue;
-            Candidate &candidate = look.of_node[*i];
-            const uint64_t warm_bytes = std::min(home.warm_bytes, bytes);
-            if (Unit::is_fresh(home, epoch, bytes)) {
-                candidate.fresh_bytes += warm_bytes;
-            } else {
-                candidate.stale_bytes += warm_bytes;
-            }
-            look.reading[*i] = std::max(look.reading[*i], home.reading);
-            if (home.reading > 0) candidate.coming_bytes += bytes - warm_bytes;
-            has_home = has_home || look.nodes[*i].routable;
+    std::optional<size_t> owner;
+    if (!options_.as_seed && !ring_.empty()) owner = look.find(ring_.members()[ring_.owner(id)].identity);
+    const size_t homes_before = look.homes;
+    if (known != nullptr && options_.mode != Mode::segments) look_at_homes(look, *known, epoch, bytes, owner);
+    if (owner && look.homes == homes_before) look.claim_bytes[*owner] += bytes;
+}
+
+// What the unit's homes have of it, and whether it is on its way from them to a new owner.
+void Directory::look_at_homes(Look &look, const Unit &unit, uint64_t epoch, uint64_t bytes,
+                              std::optional<size_t> owner) const {
+    const size_t homes_before = look.homes;
+    const Uuid owner_id = owner ? look.nodes[*owner].id : Uuid();
+    const bool moves = owner && may_move(unit, owner_id);
+    const Home *at_owner = owner ? unit.home(owner_id) : nullptr;
+    // It has arrived there: its other homes have been left, and follow_rank will note it.
+    const bool arrived = moves && at_owner != nullptr && at_owner->warm_bytes > 0;
+    bool owner_has_it = false;
+    for (const Home &home : unit.homes) {
+        const auto i = look.find(home.node);
+        if (!i || look.nodes[*i].incarnation != home.incarnation) continue;
+        Candidate &candidate = look.of_node[*i];
+        const uint64_t warm_bytes = std::min(home.warm_bytes, bytes);
+        const bool left = home.node != owner_id && (arrived || home.left);
+        if (Unit::is_fresh(home, epoch, bytes) && !left) {
+            candidate.fresh_bytes += warm_bytes;
+        } else {
+            candidate.stale_bytes += warm_bytes;
         }
+        look.reading[*i] = std::max(look.reading[*i], home.reading);
+        if (home.reading > 0) candidate.coming_bytes += bytes - warm_bytes;
+        look.homes += look.nodes[*i].routable;
+        // The first one fetches it there; until it is done the others read it where it is.
+        owner_has_it = owner_has_it || (owner == *i && (warm_bytes > 0 || home.reading > 0));
     }
-    if (!has_home && !options_.as_seed && !ring_.empty()) {
-        if (const auto i = look.find(ring_.members()[ring_.owner(id)].identity)) look.claim_bytes[*i] += bytes;
+    if (moves && !owner_has_it && look.homes > homes_before) look.of_node[*owner].moved_bytes += bytes;
+}
+
+// Whose owner is gone stays where it is, or is claimed: nothing has become another node's for good.
+bool Directory::may_move(const Unit &unit, const Uuid &owner) const {
+    return options_.moved_eighths > 0 && !unit.owner.is_nil() && unit.owner != owner &&
+           ring_.find(unit.owner).has_value();
+}
+
+// The owner of a unit that is placed now, and what becomes of its homes when that is another one than before.
+void Directory::follow_rank(Unit &unit) {
+    if (options_.moved_eighths == 0 || ring_.empty()) return;
+    const Uuid &owner = ring_.members()[ring_.owner(unit.id)].identity;
+    if (unit.owner == owner) return;
+    const Home *home = unit.home(owner);
+    const bool first = unit.owner.is_nil() || unit.homes.empty();
+    if (!first && (home == nullptr || home->warm_bytes == 0)) return;
+    if (!first && ring_.find(unit.owner)) {
+        for (Home &each : unit.homes) each.left = each.node != owner;
     }
+    unit.owner = owner;
 }
 
 void Directory::score(Look &look) const {
     for (size_t i = 0; i < look.nodes.size(); ++i) {
         Candidate &candidate = look.of_node[i];
-        const bool is_home = candidate.fresh_bytes + candidate.stale_bytes + candidate.coming_bytes > 0;
+        const bool is_home = candidate.there_bytes() > 0;
         if (is_home && options_.cap.rule == CapRule::others && options_.cap.by_demand) {
             const uint32_t reading = look.reading[i];
-            look.caps.cap[i] *= reading == 0 ? kUnreadFactor : reading == 1 ? 1 : kSharedFactor;
+            double &cap = look.caps.cap[i];
+            if (reading > 1) {
+                cap = std::max(cap * kSharedFactor, kSharedMinStatements / std::max(look.nodes[i].weight, 1u));
+            } else {
+                cap *= reading == 0 ? kUnreadFactor : kLoneFactor;
+            }
             candidate.cap = look.caps.cap[i];
             candidate.over_cap = look.caps.over(i);
         }
         candidate.owned_bytes = look.claim_bytes[i] + look.segment_bytes[i];
         // In eighths, so that a byte is never rounded away; scores of exabytes would wrap, and lakes of them don't
         // exist.
-        candidate.score = 8 * (candidate.fresh_bytes + look.segment_bytes[i]) +
-                          options_.stale_eighths * candidate.stale_bytes +
-                          options_.coming_eighths * candidate.coming_bytes;
+        candidate.score =
+            8 * (candidate.fresh_bytes + look.segment_bytes[i]) + options_.stale_eighths * candidate.stale_bytes +
+            options_.moved_eighths * candidate.moved_bytes + options_.coming_eighths * candidate.coming_bytes;
         // In this mode what nobody has is its owner's as much as anything.
         if (options_.mode == Mode::segments) candidate.score += 8 * look.claim_bytes[i];
     }
 }
 
-// Best first: homes under their caps, then the rest under their caps (a claim's owner, else the least loaded), then
-// those over their caps, the warmest first.
+// Best first: homes under their caps, then homes as good that are over them, then the rest under their caps (a claim's
+// owner, else the least loaded), then those over their caps, the warmest first.
 void Directory::order(Look &look) const {
     uint64_t best_score = 0;
     for (const uint32_t i : look.order) {
@@ -181,8 +229,9 @@ void Directory::order(Look &look) const {
     const auto equal_from = static_cast<uint64_t>(static_cast<double>(best_score) * (1 - options_.equal_within));
     const auto group = [&](uint32_t i) {
         const uint64_t score = look.of_node[i].score;
-        if (look.caps.over(i)) return 3;
-        return score == 0 ? 2 : score >= equal_from ? 0 : 1;
+        const bool best = best_score > 0 && score >= equal_from;
+        if (look.caps.over(i)) return best && options_.patience > 0 ? 1 : 4;
+        return score == 0 ? 3 : best ? 0 : 2;
     };
     const bool claims = best_score == 0;
     const auto before = [&](uint32_t a, uint32_t b) {
@@ -197,6 +246,27 @@ void Directory::order(Look &look) const {
         return look.nodes[a].id < look.nodes[b].id;
     };
     std::sort(look.order.begin(), look.order.end(), before);
+    if (best_score == 0) return;
+    for (const uint32_t i : look.order) look.decision.near += group(i) <= 1;
+}
+
+// A statement that finds no memory at its homes may wait there, or go where the data must be read first. What it can
+// lose by waiting is bounded by what it is sure to lose by going.
+void Directory::weigh_waiting(Look &look) const {
+    const size_t near = look.decision.near;
+    if (options_.patience <= 0 || near == 0 || near == look.order.size()) return;
+    if (options_.mode != Mode::automatic && options_.mode != Mode::affinity) return;
+    uint64_t elsewhere_bytes = 0;
+    bool idle = false;
+    for (size_t i = near; i < look.order.size(); ++i) {
+        elsewhere_bytes = std::max(elsewhere_bytes, look.of_node[look.order[i]].there_bytes());
+        idle = idle || look.nodes[look.order[i]].work() == 0;
+    }
+    const uint64_t here_bytes = look.of_node[look.order[0]].there_bytes();
+    if (here_bytes <= elsewhere_bytes) return;
+    const double cost_us = read_cost_.us(here_bytes - elsewhere_bytes);
+    const double patience = options_.patience * (idle ? options_.patience_beside_idle : 1);
+    look.decision.patience_us = static_cast<int64_t>(std::min(cost_us * patience, kPatienceMaxUs));
 }
 
 Outcome Directory::outcome_of(const Look &look, bool names_tables) const {
@@ -214,9 +284,10 @@ Outcome Directory::outcome_of(const Look &look, bool names_tables) const {
     }
     if (best == 0) return Outcome::claim;
     // Passed over for the cap, and the winner lacks what the best one has.
-    const uint64_t there_bytes = winner.fresh_bytes + winner.stale_bytes + winner.coming_bytes;
+    const uint64_t there_bytes = winner.there_bytes();
     const bool lesser = static_cast<double>(winner.score) < static_cast<double>(best) * (1 - options_.equal_within);
     if (lesser && look.decision.passed_over) return Outcome::overflow;
+    if (winner.moved_bytes > there_bytes) return Outcome::moved;
     if (there_bytes == 0) return Outcome::owner;
     return winner.stale_bytes == 0 && winner.coming_bytes == 0 ? Outcome::sticky_fresh : Outcome::sticky_stale;
 }
@@ -255,6 +326,7 @@ Decision Directory::look(std::span<const NodeView> nodes, const Request &request
         score(look);
     }
     order(look);
+    weigh_waiting(look);
     if (options_.mode == Mode::round_robin && !look.order.empty()) {
         std::ranges::sort(look.order, {}, [&](uint32_t i) { return nodes[i].id; });
         std::ranges::rotate(look.order, look.order.begin() + static_cast<ptrdiff_t>(turn_ % look.order.size()));
@@ -311,6 +383,7 @@ void Directory::enter(Claim &claim, bool takes) {
         unit.large = false;
         unit.epoch = std::max(unit.epoch, part.epoch);
         unit.bytes = part.bytes;
+        follow_rank(unit);
         if (takes) std::erase_if(unit.homes, [&](const Home &home) { return home.node != claim.node; });
         Home *home = unit.home(claim.node);
         if (home == nullptr) {
@@ -372,6 +445,7 @@ void Directory::end_part(const Claim &claim, const Claim::Part &part, const Ende
         if (report.unit == part.unit) home->warm_bytes = report.warm_bytes;
     }
     home->epoch = std::max(home->epoch, part.epoch);
+    if (home->warm_bytes > 0) follow_rank(*unit);
     if (part.written && end.committed_epoch > 0) {
         unit->epoch = std::max(unit->epoch, end.committed_epoch);
         if (was_fresh) home->epoch = std::max(home->epoch, end.committed_epoch);

@@ -17,6 +17,7 @@
 #include "placement/decision.h"
 #include "placement/home_table.h"
 #include "placement/load_cap.h"
+#include "placement/read_cost.h"
 #include "placement/rendezvous.h"
 
 namespace roost::placement {
@@ -30,8 +31,15 @@ struct DirectoryOptions {
     size_t units_max = 65'536;                               // a catalog
     // What a byte that is there but written since, or is only on its way, counts, in eighths of a fresh one.
     uint32_t stale_eighths = 6, coming_eighths = 4;
+    // A unit whose owner by rank has changed, while the one before is still there, moves at its next read: by so much
+    // the new owner is preferred to a fresh home. 0: homes stay where they are.
+    uint32_t moved_eighths = 10;
     // Homes whose scores differ by less than this part of the best share by load.
     double equal_within = 0.125;
+    // How long a statement waits for memory at its home before it reads cold elsewhere, in what that reading would
+    // take: at 1 it loses no more by waiting in vain than it would have by not waiting. Beside a node that has nothing
+    // at all to do, so much of that. 0: not at all.
+    double patience = 1, patience_beside_idle = 1;
 
     // Seed 000 exactly: its cap, its claims, its moves.
     static DirectoryOptions seed();
@@ -69,6 +77,9 @@ public:
     // From a heartbeat, an eviction, or a node's inventory after a start. Of an earlier incarnation than known:
     // ignored.
     void report(const Uuid &node, uint64_t incarnation, std::span<const UnitReport> reports);
+    // A statement fetched so many bytes from the store, and ran so long for it.
+    void note_cold_read(uint64_t bytes, double us) { read_cost_.note(bytes, us); }
+    const ReadCost &read_cost() const { return read_cost_; }
     // A snapshot changed the table, whoever made it.
     void changed(uint64_t catalog, uint64_t table, uint64_t epoch);
     void drop_table(uint64_t catalog, uint64_t table);
@@ -99,13 +110,17 @@ private:
     bool is_large(const TableUse &use, const Unit *known) const;
     Decision look(std::span<const NodeView> nodes, const Request &request) const;
     void look_at_table(Look &look, const TableUse &use) const;
+    void look_at_homes(Look &look, const Unit &unit, uint64_t epoch, uint64_t bytes, std::optional<size_t> owner) const;
     void look_at_owners(Look &look, const TableUse &use) const;
     void score(Look &look) const;
     void order(Look &look) const;
+    void weigh_waiting(Look &look) const;
     Outcome outcome_of(const Look &look, bool names_tables) const;
     void know_ring(std::span<const NodeView> nodes) const;
     const Owners &owners_of(const TableUse &use) const;
     void enter(Claim &claim, bool takes);
+    void follow_rank(Unit &unit);
+    bool may_move(const Unit &unit, const Uuid &owner) const;
     void leave(const Claim &claim);
     void end_part(const Claim &claim, const Claim::Part &part, const Ended &end);
 
@@ -114,6 +129,7 @@ private:
     OutcomeCounts counts_{};
     uint64_t passed_on_ = 0;
     uint64_t turn_ = 0;  // round robin
+    ReadCost read_cost_;
 
     // Computed, never decided by: the rank of the routable nodes, and what each owns of the large tables asked for.
     mutable Rendezvous ring_;

@@ -21,12 +21,14 @@ struct Home {
     uint64_t warm_bytes = 0;  // as the node reports them; 0: coming, by statements that are reading it now
     uint64_t epoch = 0;       // newest snapshot at which it was read or written there to the end; 0: not known
     uint32_t reading = 0;     // statements under way there that name the unit
+    bool left = false;        // the unit has moved to another owner: not asked as long as a better home has room
 };
 
 struct Unit {
     UnitId id;
     uint64_t epoch = 0;  // snapshot that changed it last
     uint64_t bytes = 0;  // live
+    Uuid owner;          // by rank, when it was placed; another one that is its owner now gets it
     bool large = false;  // its segments are units of their own; it has no homes then
     std::vector<Home> homes;
 

@@ -37,8 +37,9 @@ struct CapOptions {
     double c = 2;
     double slack = 2;  // statements a vCPU
     // The cap of a home goes by how many statements read the unit there at this moment: four times the cap for one that
-    // nobody reads, since sending it away would cost a download and relieve nobody; three quarters for one that several
-    // read, since that is what makes the home busy. docs/placement.md says what the simulator makes of it.
+    // nobody reads, twice for one that one statement reads, since sending it away would cost a download and relieve
+    // nobody; three quarters for one that several read, since that is what makes the home busy. docs/placement.md says
+    // what the simulator makes of it.
     bool by_demand = true;
 };
 

@@ -21,8 +21,8 @@ void Ownership::rank_unit(size_t i) {
         costs_[i] = 0;
         return;
     }
-    const Place place = place_of_member_[rendezvous_.owner(keys_[i])];
-    give(i, place, pair_hash(slots_[place].key, keys_[i]));
+    const auto [member, hash] = rendezvous_.owner_and_hash(keys_[i]);
+    give(i, place_of_member_[member], hash);
 }
 
 void Ownership::give(size_t i, Place place, uint64_t hash) {
@@ -74,6 +74,11 @@ std::vector<Ownership::Move> Ownership::set_member(const Member &member) {
 // Whether the member in `slot` ranks above the owner of unit i.
 bool Ownership::gains(const Slot &slot, uint64_t hash, size_t i) const {
     if (owners_[i] == kNobody) return true;
+    if (!rendezvous_.uniform_ && costs_known_) {
+        const int near =
+            compare_near_costs(near_cost(hash, slot.scale), slot.scale, costs_[i], slots_[owners_[i]].scale);
+        if (near != 0) return near > 0;
+    }
     const Member &holder = slots_[owners_[i]].member;
     const int order = compare_scores(hash, slot.member.weight, hashes_[i], holder.weight);
     return order != 0 ? order > 0 : slot.member.identity < holder.identity;
@@ -104,31 +109,37 @@ void Ownership::take(Place place, std::vector<Move> &moves) {
     const auto by_hash = [=](size_t i) { return pair_hash(slot.key, keys[i]) >> 11 >= hashes[i] >> 11; };
     const uint64_t margin = slot.scale.slack + kCostRounding;
     const auto by_cost = [=](size_t i) {
-        const uint64_t cost = near_cost(pair_hash(slot.key, keys[i]), slot.scale);
-        return (cost <= costs[i] + margin) | (owners[i] == kNobody);
+        return (low_cost(pair_hash(slot.key, keys[i]), slot.scale) <= costs[i] + margin) | (owners[i] == kNobody);
     };
-    const size_t count = rendezvous_.uniform_ ? choose(by_hash) : choose(by_cost);
-    moves.reserve(count);
+    const bool uniform = rendezvous_.uniform_;
+    const size_t count = uniform ? choose(by_hash) : choose(by_cost);
+    moves.resize(count);
+    size_t moved = 0;
     for (size_t k = 0; k < count; ++k) {
         const size_t i = chosen_[k];
         const uint64_t hash = pair_hash(slot.key, keys_[i]);
         const Place owner = owners_[i];
-        if (owner == place || !gains(slot, hash, i)) continue;
-        moves.push_back({static_cast<uint32_t>(i), owner, place});
+        const bool surely = uniform && hash >> 11 > hashes_[i] >> 11;
+        if (owner == place || (!surely && !gains(slot, hash, i))) continue;
+        moves[moved++] = {static_cast<uint32_t>(i), owner, place};
         give(i, place, hash);
     }
+    moves.resize(moved);
 }
 
 // The member at `place` is lighter, or gone: what it had is ranked again, and nothing else moves.
 void Ownership::rank_those_of(Place place, std::vector<Move> &moves) {
     const Place *const owners = owners_.data();
     const size_t count = choose([=](size_t i) { return owners[i] == place; });
-    moves.reserve(count);
+    moves.resize(count);
+    size_t moved = 0;
     for (size_t k = 0; k < count; ++k) {
-        const size_t i = chosen_[k];
+        const uint32_t i = chosen_[k];
         rank_unit(i);
-        if (owners_[i] != place) moves.push_back({static_cast<uint32_t>(i), place, owners_[i]});
+        moves[moved] = {i, place, owners_[i]};
+        moved += owners_[i] != place;
     }
+    moves.resize(moved);
 }
 
 std::vector<Ownership::Move> Ownership::remove_member(const Uuid &identity) {

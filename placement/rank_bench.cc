@@ -2,8 +2,9 @@
 // 100,000 segments against ranking them anew (bar: 0.2). The ratio is a counter.
 #include <benchmark/benchmark.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "placement/ownership.h"
 
@@ -68,16 +69,29 @@ Ownership tracked(bool equal) {
     return pool;
 }
 
-// Every owner computed again, from keys that are at hand: the quickest way there is without keeping anything.
-int64_t rank_anew_ns(const Rendezvous &rendezvous, const std::vector<uint64_t> &keys, std::vector<uint16_t> &owners) {
-    const auto since = std::chrono::steady_clock::now();
-    for (size_t i = 0; i < keys.size(); ++i) owners[i] = static_cast<uint16_t>(rendezvous.owner(keys[i]));
-    benchmark::DoNotOptimize(owners.data());
-    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - since).count();
+// Of this thread: what else runs on the machine is not counted.
+int64_t cpu_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-// By turns: two changes (`change` does and undoes), and all ranked anew. Counters: µs of one change and of ranking
-// anew, and their ratio.
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+// Every owner computed again, from keys that are at hand: the quickest way there is without keeping anything.
+int64_t rank_anew_ns(const Rendezvous &rendezvous, const std::vector<uint64_t> &keys, std::vector<uint16_t> &owners) {
+    const int64_t since_ns = cpu_ns();
+    for (size_t i = 0; i < keys.size(); ++i) owners[i] = static_cast<uint16_t>(rendezvous.owner(keys[i]));
+    benchmark::DoNotOptimize(owners.data());
+    return cpu_ns() - since_ns;
+}
+
+// By turns: two changes (`change` does and undoes), and all ranked anew. Counters: medians of the µs of one change, of
+// ranking anew, and of their ratio.
 template <class Change>
 void against_ranking_anew(benchmark::State &state, bool equal, Change change) {
     Ownership pool = tracked(equal);
@@ -85,17 +99,17 @@ void against_ranking_anew(benchmark::State &state, bool equal, Change change) {
     std::vector<uint64_t> keys;
     for (uint64_t i = 0; i < kSegments; ++i) keys.push_back(unit_key({1, 2, i + 1}));
     std::vector<uint16_t> owners(kSegments);
-    int64_t changes_ns = 0, anew_ns = 0;
+    std::vector<double> changes_us, anews_us, ratios;
     for (auto _ : state) {
-        const auto since = std::chrono::steady_clock::now();
+        const int64_t since_ns = cpu_ns();
         change(pool);
-        changes_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - since).count();
-        anew_ns += rank_anew_ns(rendezvous, keys, owners);
+        changes_us.push_back(static_cast<double>(cpu_ns() - since_ns) / 2e3);
+        anews_us.push_back(static_cast<double>(rank_anew_ns(rendezvous, keys, owners)) / 1e3);
+        ratios.push_back(changes_us.back() / anews_us.back());
     }
-    const auto rounds = static_cast<double>(state.iterations());
-    state.counters["change_us"] = static_cast<double>(changes_ns) / 2e3 / rounds;
-    state.counters["anew_us"] = static_cast<double>(anew_ns) / 1e3 / rounds;
-    state.counters["ratio"] = static_cast<double>(changes_ns) / 2 / static_cast<double>(anew_ns);
+    state.counters["change_us"] = median(changes_us);
+    state.counters["anew_us"] = median(anews_us);
+    state.counters["ratio"] = median(ratios);
 }
 
 // One of average weight leaves and comes back.

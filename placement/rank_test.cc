@@ -86,6 +86,10 @@ TEST(Score, TheLogarithmIsRightMonotonicAndWithinItsBounds) {
         ASSERT_LE(bounds.low, cost) << hash;
         ASSERT_GE(bounds.high, cost) << hash;
         ASSERT_LE(bounds.high - bounds.low, uint64_t{1} << 39) << hash;
+        for (const uint32_t weight : {1u, 7u, 96u, kMaxWeight}) {
+            const Scale scale = scale_of(weight);
+            ASSERT_LE(low_cost(hash, scale), near_cost(hash, scale) + kCostRounding) << hash << " " << weight;
+        }
         const double x = (static_cast<double>(hash >> 11) + 0.5) / 9007199254740992.0;
         ASSERT_NEAR(std::ldexp(static_cast<double>(cost), -56), -std::log2(x), 1e-13 * (1 - std::log2(x))) << hash;
         if (hash >= 1 << 11) ASSERT_GE(negative_log2(hash - (1 << 11)), cost) << hash;

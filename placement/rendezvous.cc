@@ -50,18 +50,6 @@ void Rendezvous::look_for_equals() {
     for (const Scale &scale : scales_) slack_max_ = std::max(slack_max_, scale.slack);
 }
 
-// Of equal hashes the smaller identity wins: it comes first, and is passed only by a higher score.
-size_t Rendezvous::owner_of_equals(uint64_t unit_key) const {
-    size_t best = 0;
-    uint64_t best_hash = pair_hash(keys_[0], unit_key) >> 11;
-    for (size_t i = 1; i < keys_.size(); ++i) {
-        const uint64_t hash = pair_hash(keys_[i], unit_key) >> 11;
-        best = hash > best_hash ? i : best;
-        best_hash = hash > best_hash ? hash : best_hash;
-    }
-    return best;
-}
-
 size_t Rendezvous::owner_by_weight(uint64_t unit_key) const {
     // The two lowest costs, without a branch that would be guessed wrong; mostly they are far enough apart.
     size_t best = 0;

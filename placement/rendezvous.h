@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -41,7 +42,7 @@ public:
     std::optional<size_t> find(const Uuid &identity) const;
 
     // The place in members() of the owner (rank 1). REQUIRES: not empty.
-    size_t owner(uint64_t unit_key) const { return uniform_ ? owner_of_equals(unit_key) : owner_by_weight(unit_key); }
+    size_t owner(uint64_t unit_key) const { return owner_and_hash(unit_key).first; }
     size_t owner(const UnitId &unit) const { return owner(unit_key(unit)); }
     // Places in members(), owner first, then the standbys. `into` is filled anew; reuse it to spare allocations.
     void rank(uint64_t unit_key, std::vector<size_t> &into) const;
@@ -50,7 +51,25 @@ public:
 
 private:
     friend class Ownership;
-    size_t owner_of_equals(uint64_t unit_key) const;
+    // With the pair's hash; of members that weigh the same, the bits that count of it.
+    std::pair<size_t, uint64_t> owner_and_hash(uint64_t unit_key) const {
+        if (uniform_) return owner_of_equals(unit_key);
+        const size_t owner = owner_by_weight(unit_key);
+        return {owner, pair_hash(keys_[owner], unit_key)};
+    }
+    // Of equal hashes the smaller identity wins: it comes first, and is passed only by a higher one.
+    std::pair<size_t, uint64_t> owner_of_equals(uint64_t unit_key) const {
+        const uint64_t *const keys = keys_.data();
+        const size_t members = keys_.size();
+        size_t best = 0;
+        uint64_t best_hash = pair_hash(keys[0], unit_key) >> 11;
+        for (size_t i = 1; i < members; ++i) {
+            const uint64_t hash = pair_hash(keys[i], unit_key) >> 11;
+            best = hash > best_hash ? i : best;
+            best_hash = hash > best_hash ? hash : best_hash;
+        }
+        return {best, best_hash << 11};
+    }
     size_t owner_by_weight(uint64_t unit_key) const;
     void look_for_equals();
 

@@ -56,7 +56,12 @@ Log2Bounds negative_log2_bounds(uint64_t hash) {
     return {near > below ? near - below : 1, near + kRounding};
 }
 
-Scale scale_of(uint32_t weight) { return {(uint64_t{1} << 63) / weight, (kChordError / 2) / weight + 1}; }
+Scale scale_of(uint32_t weight) {
+    const uint64_t inverse = (uint64_t{1} << 63) / weight;
+    // A hash counts to 2^64, its logarithm to 2^56. 1 / ln 2, rounded down.
+    const auto low = static_cast<uint64_t>((static_cast<Wide>(inverse >> 8) * 1'442'695'040) / 1'000'000'000);
+    return {inverse, (kChordError / 2) / weight + 1, low};
+}
 
 int compare_scores_slowly(uint64_t hash_a, uint32_t weight_a, uint64_t hash_b, uint32_t weight_b) {
     const Log2Bounds a = negative_log2_bounds(hash_a), b = negative_log2_bounds(hash_b);

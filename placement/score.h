@@ -30,6 +30,7 @@ Log2Bounds negative_log2_bounds(uint64_t hash);
 struct Scale {
     uint64_t inverse = 0;  // 2^63 / weight
     uint64_t slack = 0;
+    uint64_t low = 0;  // of inverse, for low_cost
 };
 Scale scale_of(uint32_t weight);
 
@@ -54,6 +55,12 @@ inline uint64_t near_negative_log2(uint64_t hash) {
 // negative_log2 / (2 * weight), nearly: low by a few units at most, high by the scale's slack at most.
 inline uint64_t near_cost(uint64_t hash, const Scale &scale) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(near_negative_log2(hash)) * scale.inverse) >> 64);
+}
+
+// Less than near_cost, or the same, by a multiplication alone: -ln(x) >= 1 - x. Close where x is near 1, and what wins
+// a unit is.
+inline uint64_t low_cost(uint64_t hash, const Scale &scale) {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(~hash) * scale.low) >> 64);
 }
 
 // What near costs say of two nodes: > 0: the first surely scores higher; < 0: the second; 0: too close to say.

@@ -30,6 +30,8 @@ Decision told(placement::Decision placed, const ClusterSnapshot &cluster) {
     });
     decision.candidates.reserve(placed.candidates.size());
     for (const placement::Candidate &candidate : placed.candidates) decision.candidates.push_back(candidate.node);
+    decision.near = placed.near;
+    decision.patience_us = placed.patience_us;
     decision.looks = std::move(placed.candidates);
     decision.claim = std::move(placed.claim);
     return decision;

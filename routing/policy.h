@@ -45,6 +45,8 @@ struct Decision {
     std::string reason;            // "least_loaded", "round_robin", "pinned", "no_members", placement::outcome_name
     std::string why = {};          // for a person: one line
     std::vector<placement::Candidate> looks = {};  // of candidates, what spoke for and against each; may be empty
+    size_t near = 0;                               // of candidates, the first so many have the data: placement::asks_of
+    int64_t patience_us = 0;                       // so long waiting there is cheaper than reading elsewhere
     placement::Claim claim = {};                   // the statement's hold on what it makes warm, until `ended`
 };
 

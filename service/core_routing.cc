@@ -86,6 +86,12 @@ void Core::note_ended(routing::Decision &decision, const Uuid &node, const Compl
     }
     policy->ended(decision, end);
     const ReadBytes bytes = completion.read_bytes();
+    if (placement::Directory *directory = policy->directory(); directory && ok && bytes.store_bytes > 0) {
+        // Not what its reader kept it waiting for.
+        const NodeTimings &t = completion.timings;
+        directory->note_cold_read(bytes.store_bytes,
+                                  static_cast<double>(std::max<int64_t>(t.execute_us - t.blocked_us, 0)));
+    }
     metrics.read_bytes("store", bytes.store_bytes);
     metrics.read_bytes("peer", bytes.peer_bytes);
     metrics.read_bytes("cache", bytes.cache_bytes);

@@ -228,31 +228,31 @@ Status RunStream::dispatch(std::optional<Uuid> avoid) {
     features.pinned_node = is_autocommit() ? options_.node : session_->pinned_node;
     decision_ = core_.policy->decide(core_.snapshot(), features);
     core_.metrics.routed(decision_.reason);
-    candidate_ = 0;
-    return send_to_next(decision_.candidates.size() > 1);
+    asks_ = placement::asks_of(decision_.candidates.size(), decision_.near, decision_.patience_us);
+    ask_ = 0;
+    return send_to_next();
 }
 
-// Sends to decision_.candidates[candidate_…]: the first that is connected.
-Status RunStream::send_to_next(bool no_wait) {
-    spec_.no_wait = no_wait;
-    const std::string payload = cluster::encode(spec_);
-    while (candidate_ < decision_.candidates.size()) {
-        auto remote = core_.hub.open(decision_.candidates[candidate_], FrameType::dispatch, payload);
-        if (remote.ok()) {
-            remote_ = std::move(*remote);
-            remote_->on_progress([this] { note_progress(); });
-            record_.node = remote_->node();
-            core_.note_dispatched(decision_, record_.node);
-            state_recorded_ = false;
-            node_joins_ = core_.outcomes.joins(remote_->node());
-            dispatched_us_ = core_.clock.monotonic_us();
-            if (spec_.transaction == TransactionAction::in_session && !session_->pinned_node) {
-                session_->pinned_node = remote_->node();
-                pins_ = true;
-            }
-            return Status();
+// Asks asks_[ask_…]: the first that is connected.
+Status RunStream::send_to_next() {
+    for (; ask_ < asks_.size(); ask_++) {
+        const placement::Ask &ask = asks_[ask_];
+        spec_.no_wait = ask.wait_us != placement::Ask::kAsLongAsItTakes;
+        spec_.patience_us = spec_.no_wait ? ask.wait_us : 0;
+        auto remote = core_.hub.open(decision_.candidates[ask.candidate], FrameType::dispatch, cluster::encode(spec_));
+        if (!remote.ok()) continue;
+        remote_ = std::move(*remote);
+        remote_->on_progress([this] { note_progress(); });
+        record_.node = remote_->node();
+        core_.note_dispatched(decision_, record_.node);
+        state_recorded_ = false;
+        node_joins_ = core_.outcomes.joins(remote_->node());
+        dispatched_us_ = core_.clock.monotonic_us();
+        if (spec_.transaction == TransactionAction::in_session && !session_->pinned_node) {
+            session_->pinned_node = remote_->node();
+            pins_ = true;
         }
-        candidate_++;
+        return Status();
     }
     if (session_->pinned_node && !is_autocommit()) {
         return lost_transaction();
@@ -279,24 +279,13 @@ Status RunStream::run_elsewhere() {
     return dispatch(record_.node);
 }
 
-// The node has refused it: it would have to wait for memory, or it stops. To the next; when all would wait, it waits at
-// the first.
+// The node has refused it: it would have to wait for memory, for longer than that is worth, or it stops.
 Status RunStream::pass_on() {
     if (pins_) session_->pinned_node.reset();
     pins_ = false;
     if (!is_autocommit() && session_->pinned_node) return lost_transaction();  // it knows no such transaction
-    if (!spec_.no_wait) {
-        // It would have taken one that waits.
-        auto &candidates = decision_.candidates;
-        candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(candidate_));
-        if (candidates.empty()) return all_stopping();
-        candidate_ = 0;
-        return send_to_next(false);
-    }
-    candidate_++;
-    if (candidate_ < decision_.candidates.size()) return send_to_next(true);
-    candidate_ = 0;
-    return send_to_next(false);
+    if (++ask_ >= asks_.size()) return all_stopping();
+    return send_to_next();
 }
 
 net::Task<Result<net::Frame>> RunStream::next_frame() {

@@ -68,7 +68,7 @@ public:
 
 private:
     Status dispatch(std::optional<Uuid> avoid);
-    Status send_to_next(bool no_wait);
+    Status send_to_next();
     Status pass_on();
     Status run_elsewhere();
     net::Task<Status> take_leases();
@@ -101,7 +101,8 @@ private:
     RunOptions options_;
     uint64_t shape_ = 0;
     routing::Decision decision_;
-    size_t candidate_ = 0;
+    std::vector<placement::Ask> asks_;  // of decision_.candidates, in order
+    size_t ask_ = 0;
     uint32_t retries_ = 0, refusals_ = 0, conflicts_ = 0;
     std::unique_ptr<cluster::RemoteStream> remote_;
     std::function<void()> progress_callback_;

@@ -12,9 +12,10 @@ namespace {
 
 using placement::Outcome;
 
-constexpr const char *kColumns[] = {"in flight",  "policy",        "misses %",  "top-ups %", "store ÷ read",
-                                    "wait ms",    "beside free %", "mean ms",   "p99 ms",    "stretch",
-                                    "max ÷ mean", "copies",        "overflows", "passed on", "decision µs"};
+constexpr const char *kColumns[] = {"in flight",      "policy",  "misses %",      "top-ups %",     "store ÷ read",
+                                    "store ÷ unique", "wait ms", "beside free %", "beside idle %", "mean ms",
+                                    "p99 ms",         "stretch", "max ÷ mean",    "copies",        "overflows",
+                                    "passed on",      "gave up", "decision µs"};
 
 std::string number(double value, int digits) {
     char text[48];
@@ -31,8 +32,10 @@ std::vector<std::string> cells(uint32_t in_flight, const std::string &policy, co
             number(100 * share(static_cast<double>(run.misses), reads), 2),
             number(100 * share(static_cast<double>(run.top_ups), reads), 2),
             number(share(static_cast<double>(run.store_bytes), static_cast<double>(run.read_bytes)), 4),
+            number(run.store_to_unique, 3),
             number(share(run.waited_us, statements) / 1e3, 1),
             number(100 * share(run.free_beside_us, run.waited_us), 2),
+            number(100 * share(run.idle_beside_us, run.waited_us), 2),
             number(run.mean_us / 1e3, 0),
             number(run.p99_us / 1e3, 0),
             number(run.mean_stretch, 2),
@@ -40,6 +43,7 @@ std::vector<std::string> cells(uint32_t in_flight, const std::string &policy, co
             number(run.homes_per_unit, 2),
             std::to_string(run.outcomes[static_cast<size_t>(Outcome::overflow)]),
             std::to_string(run.passed_on),
+            std::to_string(run.gave_up),
             number(run.decide_us, 1)};
 }
 
@@ -88,16 +92,16 @@ void print_moves(std::ostream &out, const std::string &policy, const RunResult &
 }  // namespace
 
 std::vector<std::string> policy_names() {
-    return {"least_loaded", "round_robin", "segments", "seed", "plain", "affinity"};
+    return {"least_loaded", "round_robin", "segments", "seed", "plain", "impatient", "affinity"};
 }
 
-Result<Policy> policy_named(const std::string &name, const placement::CapOptions &cap) {
-    Policy policy{name, {}};
-    policy.options.cap = cap;
+Result<Policy> policy_named(const std::string &name, const placement::DirectoryOptions &base) {
+    Policy policy{name, base};
     policy.options.mode = placement::Mode::affinity;
     if (name == "affinity") return policy;
-    if (name == "plain") {
-        policy.options.cap.by_demand = false;
+    if (name == "plain" || name == "impatient") {
+        policy.options.cap.by_demand = policy.options.cap.by_demand && name == "impatient";
+        policy.options.patience = 0;
         return policy;
     }
     if (name == "seed") {
@@ -144,7 +148,7 @@ Status run_command(const SimCommand &command, std::ostream &out) {
     if (!command.write_trace.empty()) return write_statements(command);
     std::vector<Policy> policies;
     for (const std::string &name : command.policies) {
-        ROOST_ASSIGN_OR_RETURN(Policy policy, policy_named(name, command.cap));
+        ROOST_ASSIGN_OR_RETURN(Policy policy, policy_named(name, command.placement));
         policies.push_back(std::move(policy));
     }
     if (policies.empty() || command.in_flight.empty() || command.pool.weights.empty()) {

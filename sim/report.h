@@ -15,9 +15,10 @@ struct Policy {
     placement::DirectoryOptions options;
 };
 
-// "least_loaded", "round_robin", "segments", "seed" (seed 000 exactly), "affinity" (the default rules), "plain" (the
-// same with one cap for all, as the formula reads). Null options' fields are the defaults.
-Result<Policy> policy_named(const std::string &name, const placement::CapOptions &cap);
+// "least_loaded", "round_robin", "segments", "seed" (seed 000 exactly), "affinity" (the rules of `base`), "impatient"
+// (the same, and no statement waits at its home for memory while another node has some), "plain" (that with one cap for
+// all, as the formula reads).
+Result<Policy> policy_named(const std::string &name, const placement::DirectoryOptions &base);
 std::vector<std::string> policy_names();
 
 struct SimCommand {
@@ -26,9 +27,9 @@ struct SimCommand {
     RunPlan plan;
     std::vector<uint32_t> in_flight{1, 8, 64};  // a run of every policy at each
     std::vector<std::string> policies = policy_names();
-    placement::CapOptions cap;
-    std::string trace;        // a file to read instead of making statements
-    std::string write_trace;  // a file to write statements to; nothing is run
+    placement::DirectoryOptions placement;  // of the policies that go by homes
+    std::string trace;                      // a file to read instead of making statements
+    std::string write_trace;                // a file to write statements to; nothing is run
     bool markdown = false;
     uint64_t seed = 1;
 };

@@ -38,6 +38,9 @@ private:
         SimStatement statement;
         uint32_t gateway = 0;
         uint32_t node = UINT32_MAX;
+        std::vector<uint32_t> candidates;  // places in nodes_
+        std::vector<placement::Ask> asks;
+        size_t ask = 0;
         enum class State : uint8_t { none, waiting, fetching, on_cpu } state = State::none;
         placement::Claim claim;
         std::vector<uint64_t> epochs;  // of its units when it was decided
@@ -47,7 +50,7 @@ private:
     struct Event {
         double at_us;
         uint64_t number;  // events of one instant keep their order
-        enum class Kind : uint8_t { arrive, fetched, back } kind;
+        enum class Kind : uint8_t { arrive, fetched, back, impatient } kind;
         uint32_t what;
         uint64_t turn;
         bool operator>(const Event &other) const {
@@ -61,6 +64,8 @@ private:
     void advance_to(double at_us);
     bool submit(uint32_t place);
     void place_statement(uint32_t place, std::optional<Uuid> avoid);
+    void ask_next(uint32_t place);
+    void give_up(uint32_t place);
     std::vector<NodeView> &views(uint32_t gateway);
     void begin_on(uint32_t place);
     double fetch(NodeModel &node, Live &live);
@@ -85,6 +90,8 @@ private:
     std::vector<std::vector<uint32_t>> others_;  // by gateway and node, as of the last heartbeat
     double heard_us_ = -kNever;
     std::vector<uint64_t> unit_writes_, unit_epoch_;
+    std::vector<bool> touched_;
+    double touched_bytes_ = 0, fetched_bytes_ = 0;
     uint64_t snapshot_ = 1;
 
     std::vector<Live> live_;
@@ -124,6 +131,7 @@ Simulation::Simulation(const PoolOptions &pool, const placement::DirectoryOption
     }
     for (const uint32_t each : pool.weights) add_node(Uuid::from_name("sim node " + std::to_string(nodes_made_)), each);
     unit_writes_.resize(workload.unit_bytes().size());
+    touched_.resize(workload.unit_bytes().size());
     unit_epoch_.resize(workload.unit_bytes().size(), 1);
 }
 
@@ -203,7 +211,7 @@ bool Simulation::step() {
         } else if (event.kind == Event::Kind::back) {
             come_back(event.what);
         } else if (live_[event.what].turn == event.turn) {
-            fetched(event.what);
+            event.kind == Event::Kind::impatient ? give_up(event.what) : fetched(event.what);
         }
     }
     while (changes_done_ < plan_.changes.size() && plan_.changes[changes_done_].after_statements <= ended_) {
@@ -289,20 +297,26 @@ void Simulation::place_statement(uint32_t place, std::optional<Uuid> avoid) {
         schedule(now_us_ + 100'000, Event::Kind::arrive, place);
         return;
     }
-    live.node = find(decision.candidates[0].node);
-    bool free_elsewhere = false;
-    for (const auto &candidate : decision.candidates) {
-        const uint32_t at = find(candidate.node);
-        if (nodes_[at].held < nodes_[at].slots) {
-            if (pool_.no_wait || at == live.node) {
-                live.node = at;
-                break;
-            }
-            free_elsewhere = true;
-        }
+    live.candidates.clear();
+    for (const auto &candidate : decision.candidates) live.candidates.push_back(find(candidate.node));
+    live.asks = placement::asks_of(live.candidates.size(), decision.near, decision.patience_us);
+    if (!pool_.no_wait) live.asks = {{0, placement::Ask::kAsLongAsItTakes}};
+    live.ask = 0;
+    ask_next(place);
+}
+
+// The nodes that the statement has not asked yet, until one takes it or lets it wait.
+void Simulation::ask_next(uint32_t place) {
+    Live &live = live_[place];
+    for (;; ++live.ask) {
+        if (live.ask == live.asks.size()) return place_statement(place, std::nullopt);  // all of them have died
+        const placement::Ask &ask = live.asks[live.ask];
+        live.node = live.candidates[ask.candidate];
+        NodeModel &node = nodes_[live.node];
+        if (node.alive && (node.held < node.slots || ask.wait_us != 0)) break;
     }
     NodeModel &node = nodes_[live.node];
-    gateways_[live.gateway]->dispatched(live.claim, nodes[live.node]);
+    gateways_[live.gateway]->dispatched(live.claim, views(live.gateway)[live.node]);
     ++node.charged[live.gateway];
     node.last_used[live.gateway] = ++event_number_;
     result_.fingerprint = placement::hash_words({result_.fingerprint, live.node, live.statement.units[0]});
@@ -310,13 +324,28 @@ void Simulation::place_statement(uint32_t place, std::optional<Uuid> avoid) {
         begin_on(place);
         return;
     }
+    const int64_t wait_us = live.asks[live.ask].wait_us;
     live.state = Live::State::waiting;
     live.waits_since_us = now_us_;
     node.line.push_back(place);
-    if (measuring_) {
-        ++result_.waited;
-        result_.waited_beside_idle += free_elsewhere;
-    }
+    if (wait_us > 0) schedule(now_us_ + static_cast<double>(wait_us), Event::Kind::impatient, place, live.turn);
+    if (!measuring_) return;
+    ++result_.waited;
+    result_.waited_beside_idle +=
+        std::ranges::any_of(nodes_, [](const NodeModel &each) { return each.alive && each.held == 0; });
+}
+
+// It has waited at its home for as long as reading elsewhere takes.
+void Simulation::give_up(uint32_t place) {
+    Live &live = live_[place];
+    if (live.state != Live::State::waiting) return;
+    NodeModel &node = nodes_[live.node];
+    std::erase(node.line, place);
+    --node.charged[live.gateway];
+    live.state = Live::State::none;
+    result_.gave_up += measuring_;
+    ++live.ask;
+    ask_next(place);
 }
 
 void Simulation::begin_on(uint32_t place) {
@@ -344,6 +373,10 @@ double Simulation::fetch(NodeModel &node, Live &live) {
             result_.misses += there == 0;
             result_.top_ups += there > 0 && behind > 0;
         }
+        if (!touched_[unit]) {
+            touched_[unit] = true;
+            touched_bytes_ += bytes;
+        }
         if (needed == 0) continue;
         if (loading) {
             ready_us = std::max(ready_us, node.loading_until_us[unit]);
@@ -351,7 +384,10 @@ double Simulation::fetch(NodeModel &node, Live &live) {
         }
         const double bytes_needed = needed * static_cast<double>(bytes);
         if (measuring_) result_.store_bytes += static_cast<uint64_t>(bytes_needed);
-        node.loading_until_us[unit] = now_us_ + pool_.store_wait_us + bytes_needed / pool_.store_bytes_per_us;
+        fetched_bytes_ += bytes_needed;
+        const double takes_us = pool_.store_wait_us + bytes_needed / pool_.store_bytes_per_us;
+        node.loading_until_us[unit] = now_us_ + takes_us;
+        gateways_[live.gateway]->note_cold_read(static_cast<uint64_t>(bytes_needed), takes_us);
         ready_us = std::max(ready_us, node.loading_until_us[unit]);
     }
     return ready_us;
@@ -528,6 +564,7 @@ RunResult Simulation::result() {
         homes += here;
         units += here > 0;
     }
+    if (touched_bytes_ > 0) result.store_to_unique = fetched_bytes_ / touched_bytes_;
     if (units > 0) result.homes_per_unit = static_cast<double>(homes) / static_cast<double>(units);
     for (const auto &gateway : gateways_) {
         for (size_t i = 0; i < placement::kOutcomes; ++i) result.outcomes[i] += gateway->counts()[i];

@@ -49,12 +49,14 @@ struct RunResult {
     uint64_t misses = 0;   // unit reads that found nothing of the unit in the node's cache
     uint64_t top_ups = 0;  // that found it but for what was written since
     uint64_t store_bytes = 0, read_bytes = 0;
-    uint64_t waited = 0;                         // statements that waited for memory
-    double waited_us = 0;                        // all of them together
-    uint64_t waited_beside_idle = 0;             // began to wait while another node had memory free
-    double idle_beside_us = 0;                   // statement-µs in a line while some node had nothing at all to do
-    double free_beside_us = 0;                   // while some node had memory free
-    double total_us = 0;                         // simulated time
+    double store_to_unique = 0;       // bytes fetched ÷ bytes of the units that were read, from the start on, cold
+    uint64_t waited = 0;              // statements that waited for memory
+    double waited_us = 0;             // all of them together
+    uint64_t waited_beside_idle = 0;  // began to wait while another node had memory free
+    uint64_t gave_up = 0;             // waits at a home that ended with reading cold elsewhere
+    double idle_beside_us = 0;        // statement-µs in a line while some node had nothing at all to do
+    double free_beside_us = 0;        // while some node had memory free
+    double total_us = 0;              // simulated time
     double mean_us = 0, p50_us = 0, p99_us = 0;  // from arrival to end
     double mean_stretch = 0;                     // mean of (end - arrival) ÷ time alone on a warm node
     double served_max_to_mean = 0;               // by weight

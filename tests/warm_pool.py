@@ -2,6 +2,7 @@
 the same bytes are fetched, by each policy of routing.
 
     python tests/warm_pool.py --tables 20 --rounds 30          the long form (./dev warm-pool), prints a table
+    python tests/warm_pool.py --changes                        nodes join, die, restart, … (pool_changes.py)
     tests/test_placement.py                                    the short form, in ./dev test
 """
 
@@ -19,6 +20,7 @@ import time
 
 import psycopg
 
+import pool_changes
 from fault_proxy import Fault, FaultProxy
 from pool import Pool, clean_environment, wait_until
 from stores import S3
@@ -117,7 +119,8 @@ class WarmPool:
     def read_http(self, table):
         """Returns the profile."""
         statement = self.pool.execute(self.query(table))
-        row = self.pool.rows(statement)[0]
+        # As it came with the end of the statement: the rest of a result is where it was made, which may be gone.
+        row = statement["first_page"]["rows"][0]
         self.check(table, row["n"], row["total"])
         return self.pool.request("GET", f"/api/queries/{statement['id']}/profile").json()
 
@@ -253,6 +256,14 @@ def rolling_restart(warm, seed, readers):
     return warm.meter.bytes / warm.unique_bytes()
 
 
+def changes(warm, readers, judge):
+    for row in pool_changes.Changes(warm, readers).all():
+        print(pool_changes.text_of(row), flush=True)
+        judge(row["change"], pool_changes.is_good(row))
+        for failure in row["failed"][:3]:
+            print(f"    {failure}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=20)
@@ -260,6 +271,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=40, help="reads of each reader past the first of each table")
     parser.add_argument("--readers", type=int, default=1, help="of each kind")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--changes", action="store_true", help="instead: members come, go and change under load")
     options = parser.parse_args()
     failed = []
 
@@ -269,6 +281,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="roost-warm-") as folder, \
             WarmPool(folder, options.tables, options.rows) as warm:
         print(f"{options.tables} tables, {warm.unique_bytes() >> 20} MiB, 3 nodes, 30 ms a request")
+        if options.changes:
+            changes(warm, 2 * options.readers, judge)
+            return finish(failed)
         readers = [warm.read_psql, warm.read_jdbc, read_by_http(warm)] * options.readers
         for routing, good in (("affinity", lambda r: r <= 1.05), ("segments", lambda r: True),
                               ("least_loaded", lambda r: r > 2), ("round_robin", lambda r: True)):
@@ -283,6 +298,10 @@ def main():
         again = rolling_restart(warm, options.seed, readers)
         print(f"each node killed in turn: {again:.3f} of the bytes fetched again")
         judge("rolling restart", again <= 0.02)
+    finish(failed)
+
+
+def finish(failed):
     if failed:
         sys.exit(f"out of bounds: {', '.join(failed)}")
 
