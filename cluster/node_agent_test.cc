@@ -146,9 +146,7 @@ TEST_F(NodeAgentTest, WhoHasPatienceIsRefusedAfterItAndNotBefore) {
     StatementSpec spec = spec_of("large c");
     spec.no_wait = true;
     spec.patience_us = 60'000;
-    const auto stream = open(node, spec);
-    read(stream, refused);
-    run_until([&] { return waits(stream); });
+    run(node.id, spec, refused);
     run_until_ended(refused);
     EXPECT_EQ(refused.types, Types{FrameType::refused}) << "no error: another node is asked";
     EXPECT_EQ(node.engine.count("start large c"), 0u);

@@ -3,8 +3,6 @@
 // against a point query through a pool (bar: 2 %).
 #include <benchmark/benchmark.h>
 
-#include <chrono>
-
 #include "routing/placement_policy.h"
 #include "routing/table_uses.h"
 #include "routing/warm_units.h"
@@ -71,7 +69,6 @@ void BM_route(benchmark::State &state) {
         for (size_t i = 0; i < tables_each; ++i) {
             statement.reads.push_back({"", "", "table_" + std::to_string((first + i * 37) % kTables + 1)});
         }
-        const auto since = std::chrono::steady_clock::now();
         warm.know("lake", states["lake"]);
         const FoundTables found = find_table_uses(statement, {"lake", {}}, states, parse, epochs);
         StatementFeatures features;
@@ -83,15 +80,13 @@ void BM_route(benchmark::State &state) {
         for (const auto &part : decision.claim.parts) reports.push_back({part.unit, part.bytes, 1});
         policy->ended(decision, {true, reports, 0});
         benchmark::DoNotOptimize(decision.why.data());
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
     };
     for (uint64_t i = 0; i < kTables; ++i) route(i);
     uint64_t next = 0;
-    for (auto _ : state)
-        state.SetIterationTime(route(next = (next * 6364136223846793005u + 1442695040888963407u) % kTables));
+    for (auto _ : state) route(next = (next * 6364136223846793005u + 1442695040888963407u) % kTables);
     state.counters["units"] = static_cast<double>(policy->directory()->size());
 }
-BENCHMARK(BM_route)->ArgName("tables")->Arg(1)->Arg(5)->UseManualTime();
+BENCHMARK(BM_route)->ArgName("tables")->Arg(1)->Arg(5);
 
 }  // namespace
 }  // namespace roost::routing
