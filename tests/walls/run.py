@@ -10,7 +10,9 @@ with any single wall away. Takes some twenty minutes a store; tests/test_canarie
 
 import argparse
 import collections
+import contextlib
 import datetime
+import os
 import pathlib
 import re
 import sys
@@ -222,7 +224,8 @@ def tried(store, options, lines, log):
     """The report's part for one store, and whether no canary sang."""
     report, good = [], True
     kind = {"directory": "a directory", "s3": "S3"}[store]
-    with tempfile.TemporaryDirectory(prefix="walls-") as directory, Canaries(directory, store) as canaries:
+    # In that folder: with walls away a relative path is written to.
+    with tempfile.TemporaryDirectory(prefix="walls-") as directory, contextlib.chdir(directory), Canaries(directory, store) as canaries:
         if options.part in ("all", "single"):
             text, good = singles(canaries, options.binary, lines, log, options.away.split(","))
             report += [f"## Canaries, with each wall away: the lake's data on {kind}", "", text, ""]
@@ -242,6 +245,8 @@ def main():
     parser.add_argument("--away", default=",".join(["none", *WALLS]), help="of the part single: only these walls away, or none")
     parser.add_argument("--every", type=int, default=1, help="only each Nth line of the corpora")
     options = parser.parse_args()
+    options.binary = os.path.abspath(options.binary)
+    options.report = options.report and os.path.abspath(options.report)
     lines = read_lines(options.only, options.every)
     report, good = [], True
     log = lambda text: print(text, flush=True)  # noqa: E731
