@@ -9,6 +9,7 @@ Everything waits on conditions with deadlines. A pool that is not stopped is kil
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -35,6 +36,10 @@ def wait_until(condition, within_s, what, every_s=0.02):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within_s} s: {what}")
         time.sleep(every_s)
+
+
+def runs(pid):
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def clean_environment(**extra):
@@ -218,6 +223,17 @@ class Pool:
         entry = wait_until(replaced, within_s, f"node {index} is replaced")
         self.remember()
         return entry
+
+    def replace_volume(self, index):
+        """kill -9 of a node whose directory is then emptied: it comes back as another one."""
+        self.process.send_signal(signal.SIGSTOP)  # so that nobody starts it again before its volume is gone
+        try:
+            old = self.kill_node(index)
+            wait_until(lambda: not runs(old), ANSWER_WITHIN_S, "it is dead")
+            shutil.rmtree(self.dir / "nodes" / str(index + 1))
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+        self.wait_node_replaced(index, old)
 
     def wait_gateway_replaced(self, old_pid, within_s=ANSWER_WITHIN_S):
         """Waits until another gateway answers, with all nodes linked."""

@@ -7,12 +7,10 @@ anew is what rank says has moved. Over the pool of warm_pool.py.
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import threading
 
-import psutil
 import psycopg
 
 from pool import ANSWER_WITHIN_S, ROOST, run_roost, wait_until
@@ -178,21 +176,11 @@ class Changes:
         return row
 
     def replaced_volume(self):
-        """kill -9 of a node whose directory is then emptied: it comes back as another one."""
         name = sorted(self.nodes())[0]
         index = int(name.rsplit("-", 1)[1]) - 1
 
         def change(_):
-            old = self.pool.node_pid(index)
-            supervisor = self.pool.process
-            supervisor.send_signal(signal.SIGSTOP)  # so that nobody starts it again before its volume is gone
-            try:
-                self.pool.kill_node(index)
-                wait_until(lambda: not runs(old), ANSWER_WITHIN_S, "it is dead")
-                shutil.rmtree(self.pool.dir / "nodes" / str(index + 1))
-            finally:
-                supervisor.send_signal(signal.SIGCONT)
-            self.pool.wait_node_replaced(index, old)
+            self.pool.replace_volume(index)
         return self.under_load("a volume is replaced", change, self.whose_owner_changed)
 
     def weight(self, cpus, some):
@@ -225,10 +213,6 @@ class Changes:
 def told(pool, action, node):
     done = run_roost("nodes", action, node, "--dir", pool.dir)
     assert done.returncode == 0, done.stderr
-
-
-def runs(pid):
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def text_of(row):

@@ -2,10 +2,7 @@
 The long form, through psql and pgjdbc as well, is tests/warm_pool.py."""
 
 import json
-import shutil
-import signal
 
-import psutil
 import psycopg
 import pytest
 
@@ -167,24 +164,11 @@ def test_a_replaced_volume_is_another_node(warm):
     name = warm.homes(5)[0]
     index = int(name.rsplit("-", 1)[1]) - 1
     nodes = {node["id"]: node["name"] for node in warm.pool.request("GET", "/api/nodes").json()}
-    old = warm.pool.node_pid(index)
-    supervisor = warm.pool.process
-    supervisor.send_signal(signal.SIGSTOP)  # so that nobody starts it again before its volume is gone
-    try:
-        warm.pool.kill_node(index)
-        wait_until(lambda: not running(old), ANSWER_WITHIN_S, "it is dead")
-        shutil.rmtree(warm.pool.dir / "nodes" / str(index + 1))
-    finally:
-        supervisor.send_signal(signal.SIGCONT)
-    warm.pool.wait_node_replaced(index, old)
+    warm.pool.replace_volume(index)
     fetched, _ = warm.fetched(lambda: [warm.read_pg([table]) for table in unwritten])
     assert fetched > 0, "what it had is fetched again"
     known = {home["node_id"] for table in unwritten for home in warm.placed(table)}
     assert not [id for id, node in nodes.items() if node == name and id in known], "and its old identity is forgotten"
-
-
-def running(pid):
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def test_bytes_by_source_are_in_the_metrics(warm):
