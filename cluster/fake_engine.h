@@ -6,7 +6,7 @@
 //   fail=AT     fails in plan, start, step (after its rows) or commit, which is then in doubt
 //   outage      … for a reason of the node
 //   conflict=N  loses the first N races for the catalog, all statements of that text together
-//   oom         runs out of memory in the small lane, not in a slot
+//   oom         runs out of memory in the small lane, not in a slot; oom=commit: in its COMMIT there
 //   deaf        hears no cancel; release() ends it
 // Thread-safe.
 #pragma once
@@ -163,7 +163,7 @@ private:
         Result<bool> step(ResultSink &sink) override {
             if (!header_sent_) sink.header(header());
             header_sent_ = true;
-            if (script_.has("oom") && grant_.lane == Grant::Lane::small) {
+            if (script_.has("oom") && script_.text("oom").empty() && grant_.lane == Grant::Lane::small) {
                 return Status(Code::resource_exhausted, "out of memory").with_sqlstate("53200");
             }
             while (rows_ > sent_ && !is_end() && spec_.format == ResultFormat::pg_rows && !script_.has("ddl")) {
@@ -240,6 +240,11 @@ private:
             if (!cancel_.ok()) return cancel_;
             if (script_.text("fail") == at && script_.has("outage")) {
                 return Status(Code::io_error, "the store does not answer");
+            }
+            if (script_.text("oom") == at && grant_.lane == Grant::Lane::small) {
+                return Status(Code::resource_exhausted, "out of memory")
+                    .with_sqlstate("53200")
+                    .with_name(std::string(kCommitFailed));
             }
             if (script_.text("fail") == at) {
                 return Status(Code::engine_error, "failed as asked").with_sqlstate("22012").with_hint("ask for less");

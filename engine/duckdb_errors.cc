@@ -122,6 +122,17 @@ bool is_conflict(ExceptionType type, std::string_view text) {
     return type == ExceptionType::TRANSACTION && has(text, "onflict");
 }
 
+// What a COMMIT met: the engine and DuckLake give every such error the type of a transaction's and keep only its words.
+std::string_view commit_sqlstate(std::string_view text) {
+    if (has(text, "read-only")) return "25006";
+    if (has(text, "failed to offload data block") || has(text, "No space left")) return "53100";
+    if (has(text, "allocate data of size") || has(text, "allocate block of") || has(text, "failed to pin block of") ||
+        has(text, "failed to resize block from") || has(text, "failed to reserve memory") || has(text, "bad_alloc")) {
+        return "53200";
+    }
+    return has(text, "abort") || has(text, "invalidated") ? "25P02" : "25000";
+}
+
 struct Kind {
     Code code;
     std::string_view sqlstate;  // empty: the code's own
@@ -154,8 +165,12 @@ Kind kind_of(const duckdb::ErrorData &error, std::string_view text) {
         case ExceptionType::PARAMETER_NOT_ALLOWED:
             return {Code::engine_error, "42P18"};
         case ExceptionType::TRANSACTION:
-            if (has(text, "read-only")) return {Code::engine_error, "25006"};
-            return {Code::engine_error, has(text, "abort") || has(text, "invalidated") ? "25P02" : "25000"};
+            if (has(text, "Interrupted!")) return {Code::cancelled, ""};
+            if (const auto sqlstate = commit_sqlstate(text); sqlstate.starts_with("53")) {
+                return {Code::resource_exhausted, sqlstate};
+            } else {
+                return {Code::engine_error, sqlstate};
+            }
         case ExceptionType::INTERRUPT:
             return {Code::cancelled, ""};
         case ExceptionType::OUT_OF_MEMORY:

@@ -51,6 +51,25 @@ TEST(DuckdbErrors, ALostRaceForTheCatalogMayBeRunAgain) {
     EXPECT_EQ(state(ExceptionType::CONVERSION, "Could not convert string 'conflict' to INT32"), "22P02");
 }
 
+TEST(DuckdbErrors, WhatACommitMeetsKeepsItsClass) {
+    const std::string commit = "Failed to commit: Failed to commit DuckLake transaction.\n";
+    for (const char *words : {"Failed to get table information from DuckLake: failed to allocate data of size 2.0 MiB "
+                              "(36.3 MiB/40.2 MiB used)",
+                              "failed to pin block of size 256.0 KiB (40.1 MiB/40.2 MiB used)",
+                              "could not allocate block of size 256.0 KiB (40.1 MiB/40.2 MiB used)"}) {
+        const Status status = status_of(ErrorData(ExceptionType::TRANSACTION, commit + words), "", {});
+        EXPECT_EQ(status.sqlstate(), "53200") << words;
+        EXPECT_EQ(status.code(), Code::resource_exhausted);
+    }
+    EXPECT_EQ(state(ExceptionType::TRANSACTION, commit + "failed to offload data block of size 256.0 KiB"), "53100");
+    EXPECT_EQ(status_of(ErrorData(ExceptionType::TRANSACTION, commit + "Interrupted!"), "", {}).code(),
+              Code::cancelled);
+    EXPECT_EQ(state(ExceptionType::TRANSACTION, "cannot start a transaction within a transaction"), "25000");
+    // In a person's own words it is what he made of it.
+    EXPECT_NE(state(ExceptionType::CONVERSION, "Could not convert string 'failed to allocate data of size' to INT32"),
+              "53200");
+}
+
 TEST(DuckdbErrors, TheFirstLineIsTheMessageAndTheRestIsSorted) {
     const ErrorData error(
         ExceptionType::CATALOG,

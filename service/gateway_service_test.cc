@@ -289,6 +289,31 @@ TEST_F(GatewayServiceTest, AWriteIsNotTriedAgain) {
 
 // --- what became of a commit
 
+TEST_F(GatewayServiceTest, AWriteWhoseCommitOutgrewTheSmallLaneIsRunInASlot) {
+    auto &node = add_node();
+    const StatementInfo info = submit("INSERT INTO t VALUES /* ddl oom=commit affected=4 */ (1)");
+    EXPECT_EQ(info.record.status, StatementStatus::done) << info.record.error_code;
+    EXPECT_EQ(info.record.row_count, 4u);
+    EXPECT_EQ(lookups(), 1);
+    ASSERT_EQ(node.engine.specs().size(), 2u);
+    EXPECT_TRUE(node.engine.specs().back().shape_is_large);
+    EXPECT_EQ(history().size(), 1u);
+    // The next one of its kind begins in a slot.
+    EXPECT_EQ(submit("INSERT INTO t VALUES /* ddl oom=commit affected=4 */ (1)").record.status, StatementStatus::done);
+    EXPECT_EQ(node.engine.specs().size(), 3u);
+    expect_quiet();
+}
+
+TEST_F(GatewayServiceTest, ACommitThatOutgrewTheSmallLaneAndMayBeThereIsNotRunAgain) {
+    auto &node = add_node();
+    set_catalog_up(false);
+    const StatementInfo info = submit("INSERT INTO t VALUES /* ddl oom=commit */ (1)");
+    EXPECT_EQ(info.record.status, StatementStatus::failed);
+    EXPECT_EQ(info.record.error_code, "commit_unknown");
+    EXPECT_EQ(node.engine.specs().size(), 1u);
+    expect_quiet();
+}
+
 TEST_F(GatewayServiceTest, AWriteThatLostARaceIsRunAgain) {
     auto &node = add_node();
     const StatementInfo won = submit("INSERT INTO t VALUES /* ddl conflict=2 affected=4 */ (1)");

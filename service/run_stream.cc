@@ -336,9 +336,39 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
                 }
                 continue;
             }
+            if (completion.ok() && outgrew_in_commit(*completion) && co_await wrote_nothing()) {
+                if (Status status = run_as_large(); !status.ok()) {
+                    settle(status);
+                    co_return status;
+                }
+                continue;
+            }
         }
         co_return std::move(*frame);
     }
+}
+
+// Its COMMIT found no memory in the small lane: the node can't run it again in a slot, as it does with what fails before
+// that, for the catalog may have taken the commit all the same.
+bool RunStream::outgrew_in_commit(const Completion &completion) const {
+    return completion.commit_in_doubt && !completion.ran_large && !spec_.shape_is_large &&
+           completion.status.sqlstate() == "53200";
+}
+
+net::Task<bool> RunStream::wrote_nothing() {
+    const UnsettledCommit commit{spec_.id, written_catalog(spec_), record_.node, node_joins_};
+    const CommitOutcome outcome =
+        co_await core_.outcomes.learn(core_, commit, core_.limits.outcome_wait_max_ms, true, true);
+    co_return outcome.kind == CommitOutcome::Kind::not_committed && cancel_reason_.ok();
+}
+
+Status RunStream::run_as_large() {
+    core_.log.info("small_lane_too_small", {{"statement_id", spec_.id}, {"node_id", record_.node}, {"at", "commit"}});
+    core_.shapes.remember(shape_, true);
+    spec_.shape_is_large = true;
+    ran_again_ = true;
+    remote_.reset();
+    return dispatch(std::nullopt);
 }
 
 // A statement of its own that lost a race for the catalog has changed nothing, and a read that met a reorganised
@@ -354,6 +384,7 @@ bool RunStream::may_try_again(const net::Frame &frame) const {
 net::Task<Status> RunStream::try_again(Status conflict) {
     const int64_t step_ms = kConflictWaitMs << conflicts_;
     conflicts_++;
+    ran_again_ = true;
     core_.metrics.conflict_retried();
     core_.log.info("statement_conflict_retried",
                    {{"statement_id", spec_.id}, {"node_id", record_.node}, {"error", conflict.message()}});
@@ -490,8 +521,8 @@ net::Task<Result<std::optional<RowsFrame>>> RunStream::next() {
     }
     auto frame = co_await next_frame();
     if (committed_unheard_) co_return std::optional<RowsFrame>();
-    // Run again after a conflict: its header comes again, and must say the same.
-    while (frame.ok() && frame->type == FrameType::header && conflicts_ > 0) {
+    // Run again: its header comes again, and must say the same.
+    while (frame.ok() && frame->type == FrameType::header && ran_again_) {
         const auto again = cluster::decode_header(frame->payload);
         const auto same = [](const Column &a, const Column &b) { return a.name == b.name && a.type == b.type; };
         if (!again.ok() || !std::ranges::equal(again->columns, header_->columns, same)) {

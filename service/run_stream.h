@@ -82,6 +82,9 @@ private:
     net::Task<Status> explain_commit(Status failure, bool over);
     net::Task<Status> try_again(Status conflict);
     bool may_have_committed() const;
+    bool outgrew_in_commit(const Completion &completion) const;
+    net::Task<bool> wrote_nothing();
+    Status run_as_large();
     bool may_try_again(const net::Frame &frame) const;
     Status take_header(const net::Frame &frame);
     net::Task<Status> take_end(const net::Frame &frame);
@@ -111,6 +114,7 @@ private:
     bool header_given_ = false;
     uint64_t rows_given_ = 0;
     bool begun_ = false;
+    bool ran_again_ = false;  // after it had changed nothing and shown nothing
     bool pins_ = false;  // the session's transaction is at this node because of this statement
     bool settled_ = false;
     bool closed_early_ = false;    // dropped before its end by a reader who wanted no more
