@@ -1,7 +1,6 @@
 #include "engine/files_ahead.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "duckdb/common/multi_file/multi_file_states.hpp"
@@ -55,11 +54,7 @@ void note_files(const duckdb::PhysicalOperator &root, FilesAhead &ahead) {
     if (root.type == duckdb::PhysicalOperatorType::TABLE_SCAN) {
         const auto &scan = root.Cast<duckdb::PhysicalTableScan>();
         const auto *data = dynamic_cast<const duckdb::MultiFileBindData *>(scan.bind_data.get());
-        try {
-            if (data != nullptr && data->file_list) ahead.will_read(files_of(*data->file_list));
-        } catch (const std::exception &) {
-            return;  // the scan itself will say what is wrong with its list
-        }
+        if (data != nullptr && data->file_list) ahead.will_read(files_of(*data->file_list));
     }
     for (const auto &child : root.GetChildren()) note_files(child.get(), ahead);
 }

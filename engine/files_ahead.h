@@ -42,7 +42,8 @@ private:
     std::unordered_map<std::string, Place> places_ ROOST_GUARDED_BY(mutex_);
 };
 
-// Notes the scans of lakes below `root`. Throws nothing: what can't be told is not noted.
+// Notes the scans of lakes below `root`. Throws what the lake throws when it is asked for its files: not to be ignored,
+// for its transaction has failed then.
 void note_files(const duckdb::PhysicalOperator &root, FilesAhead &ahead);
 
 }  // namespace roost

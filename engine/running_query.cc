@@ -227,7 +227,11 @@ PlanEstimate RunningQuery::estimate() const {
 
 Status RunningQuery::start(Watch watch) {
     account();
-    if (reads_) note_files(data_->physical_plan->Root(), reads_->files_ahead());
+    try {
+        if (reads_) note_files(data_->physical_plan->Root(), reads_->files_ahead());
+    } catch (const std::exception &error) {
+        return failed(duckdb::ErrorData(error));
+    }
     watch_ = sql_.size() > kProfiledSqlMaxBytes ? Watch::not_at_all : watch;
     auto &config = connection_.context().config;
     config.enable_profiler = watch_ == Watch::closely;
