@@ -11,7 +11,8 @@ DuckDB, as many threads and as much memory as the statement is granted in roost:
     lake     the same files on the disk as a DuckLake, as roost reads them: what is between it and `local` is DuckLake's own work
     in RAM   the same as httpfs, read before: DuckDB's own cache of external files holds it
 
-Times are by turns and medians. The page cache of the system is warm in all of them: nothing here says how fast the disk is.
+"One row" is a statement that reads one row: what planning and the wire take however much is read, which is little beside a scan that
+takes a second. Times are by turns and medians. The page cache of the system is warm in all of them: nothing here says how fast the disk is.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import statistics
 import tempfile
 import time
 
+import psutil
 import psycopg
 
 import duck
@@ -31,6 +33,7 @@ from pool import Pool, wait_until
 from stores import S3
 
 CACHE_BYTES = "16GiB"
+GENERATE_WITHIN_S = 1800  # the sample, on a busy machine
 MAKE_EVENTS = """
 CREATE TABLE {schema}events AS SELECT TIMESTAMP '2026-01-01' AS at, 0::BIGINT AS visitor, '' AS session, '' AS page, '' AS referrer,
     '' AS country, '' AS device, 0::INTEGER AS took_ms, 0::DECIMAL(12, 2) AS amount, FALSE AS bought, '' AS agent LIMIT 0"""
@@ -42,6 +45,11 @@ INSERT INTO {schema}events SELECT TIMESTAMP '2026-01-01' + INTERVAL ({day}) DAY 
     ['phone','desktop','tablet'][1 + (hash(i, 5, {day}) % 3)::INTEGER], (20 + hash(i, 6, {day}) % 900)::INTEGER,
     ((hash(i, 7, {day}) % 30000) / 100)::DECIMAL(12, 2), hash(i, 8, {day}) % 23 = 0, 'agent/' || (hash(i, 9) % 400)
     FROM range({rows}) r(i)"""
+
+WARM_SOURCES = ("roost", "local", "lake", "in RAM")
+# What every statement costs, however much it reads.
+ONE_ROW = {"lineitem": "SELECT l_linestatus FROM {} LIMIT 1", "events": "SELECT device FROM {} LIMIT 1"}
+ONE_ROW_ROUNDS = 12
 
 QUERIES = {
     "lineitem, 4 columns (TPC-H 6)": ("lineitem", "SELECT sum(l_extendedprice * l_discount) FROM {} WHERE l_shipdate >= DATE '1994-01-01' "
@@ -70,7 +78,9 @@ class Bench:
         self.s3 = self.stack.enter_context(S3(self.folder / "s3", prefix="lake"))
         self.proxy = self.stack.enter_context(DelayProxy(("127.0.0.1", self.s3.port), self.options.delay_ms / 1000))
         self.pool = self.stack.enter_context(Pool(self.folder / "pool", nodes=1, sample=f"tpch:{self.options.scale}",
-                                                  node_memory=self.options.node_memory, flags=self._flags(self.s3.port), env=self.s3.env()))
+                                                  node_memory=self.options.node_memory, flags=self._flags(self.s3.port), env=self.s3.env(), start=False))
+        self.pool.launch()
+        self.pool.wait_ready(GENERATE_WITHIN_S)
         self.pool.execute(MAKE_EVENTS.format(schema=""))
         for day in range(self.options.days):
             self.pool.execute(ADD_A_DAY.format(schema="", day=day, rows=self.options.day_rows))
@@ -154,8 +164,8 @@ class Bench:
     def table_bytes(self, table):
         return sum(pathlib.Path(file).stat().st_size for file in self.files[table])
 
-    def runner(self, what, source, memory_bytes):
-        table, sql = QUERIES[what]
+    def runner(self, what, source, memory_bytes, table=None):
+        table, sql = QUERIES[what] if what else (table, ONE_ROW[table])
         run = self.roost if source == "roost" else self.duckdb(source, memory_bytes)
         return lambda: run(sql, table)
 
@@ -176,15 +186,28 @@ class Bench:
         return {source: [statistics.median(column) for column in zip(*kept, strict=True)] for source, kept in found.items()}
 
     def warm(self, what, memory_bytes):
-        """Milliseconds by source; each has read it twice before."""
-        runs = {source: self.runner(what, source, memory_bytes) for source in ("roost", "local", "lake", "in RAM")}
+        """Milliseconds, those of CPU, and milliseconds of a statement that reads one row, by source; each has read it twice before."""
+        runs = {source: self.runner(what, source, memory_bytes) for source in WARM_SOURCES}
         answers = [[run() for run in runs.values()] for _ in range(2)]
         assert all(answer == answers[0][0] for answer in answers[0] + answers[1]), what
         found = {source: [] for source in runs}
         for _ in range(self.options.rounds):
             for source, run in runs.items():
-                found[source].append(milliseconds(run)[0])
-        return {source: statistics.median(times) for source, times in found.items()}
+                cpu = self.cpu_ms()
+                took = milliseconds(run)[0]
+                found[source].append((took, self.cpu_ms() - cpu))
+        one = {source: [] for source in runs}
+        one_runs = {source: self.runner(None, source, memory_bytes, QUERIES[what][0]) for source in WARM_SOURCES}
+        for _ in range(ONE_ROW_ROUNDS):
+            for source, run in one_runs.items():
+                one[source].append(milliseconds(run)[0])
+        return {source: (*[statistics.median(column) for column in zip(*times, strict=True)], statistics.median(one[source][2:]))
+                for source, times in found.items()}
+
+    def cpu_ms(self):
+        """Of this process, which DuckDB runs in, of the node and of the gateway; in steps of 10."""
+        processes = [psutil.Process(), self.pool.node_process(0), self.pool.gateway_process()]
+        return sum(1000 * (times.user + times.system) for times in (process.cpu_times() for process in processes))
 
     def first_after_restart(self, what, memory_bytes):
         """Milliseconds of the first run in a new process (roost, whose cache is warm) or a new instance (local)."""
@@ -205,8 +228,9 @@ def measure(bench, what, kinds):
         for source, (took, requests, most, size) in cold.items():
             print(f"  cold, {source:<7} {took:7.0f} ms  {requests:.0f} requests, {most:.0f} at once, {size / 2**20:.0f} MiB")
     if "warm" in kinds:
-        warm = report["warm"] = bench.warm(what, memory)
-        print("  warm   " + ", ".join(f"{source} {took:.0f} ms" for source, took in warm.items()))
+        found = report["warm"] = bench.warm(what, memory)
+        warm, cpu, one = ({source: took[i] for source, took in found.items()} for i in range(3))
+        print("  warm   " + ", ".join(f"{source} {took:.0f} ms (CPU {cpu[source]:.0f}, one row {one[source]:.1f})" for source, took in warm.items()))
     if "restart" in kinds:
         again = report["restart"] = bench.first_after_restart(what, memory)
         print("  first after a restart   " + ", ".join(f"{source} {took:.0f} ms" for source, took in again.items()))
@@ -215,10 +239,13 @@ def measure(bench, what, kinds):
         lines.append(f"cold {cold['httpfs'][0] / cold['roost'][0]:.2f} × httpfs")
     if "cold" in kinds and "warm" in kinds:
         lines.append(f"warm {cold['roost'][0] / warm['roost']:.1f} × cold, {cold['httpfs'][0] / warm['roost']:.1f} × httpfs cold; "
-                     f"local {cold['httpfs'][0] / warm['local']:.1f} × httpfs cold")
+                     f"local {cold['roost'][0] / warm['local']:.1f} × cold, {cold['httpfs'][0] / warm['local']:.1f} × httpfs cold")
     if "warm" in kinds:
+        def beyond(source):
+            return (warm[source] - one[source]) / (warm["roost"] - one["roost"])
         lines.append(f"warm {warm['local'] / warm['roost']:.2f} × local, {warm['lake'] / warm['roost']:.2f} × lake, "
-                     f"{warm['in RAM'] / warm['roost']:.2f} × in RAM")
+                     f"{warm['in RAM'] / warm['roost']:.2f} × in RAM; beyond one row {beyond('local'):.2f} × local, "
+                     f"{beyond('lake'):.2f} × lake, {beyond('in RAM'):.2f} × in RAM; CPU {cpu['local'] / cpu['roost']:.2f} × local")
     if "restart" in kinds:
         lines.append(f"after a restart {again['local'] / again['roost']:.2f} × local, {again['lake'] / again['roost']:.2f} × lake" +
                      (f", {warm['in RAM'] / again['roost']:.2f} × in RAM without one" if "warm" in kinds else ""))
@@ -256,6 +283,6 @@ def main(arguments):
             what = "lineitem, all columns"
             granted = bench.granted_bytes(what)
             print(f"{what}, memory {granted >> 20} MiB, {bench.table_bytes('lineitem') / granted:.1f} × that of data   (load {os.getloadavg()[0]:.1f})", flush=True)
-            report["small"] = measure(bench, what, ["cold", "warm"])
+            report["small"] = measure(bench, what, [kind for kind in kinds if kind != "small"] or ["cold", "warm", "restart"])
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(report, indent=2) + "\n")

@@ -34,11 +34,12 @@ std::string_view disk_mode_name(DiskMode mode) {
 // ---- leases
 
 BlockStore::Lease::Lease(Lease &&other) noexcept
-    : store_(std::exchange(other.store_, nullptr)), entry_(other.entry_), slot_(other.slot_) {}
+    : store_(std::exchange(other.store_, nullptr)), entry_(other.entry_), slot_(other.slot_), volume_(other.volume_) {}
 BlockStore::Lease &BlockStore::Lease::operator=(Lease &&other) noexcept {
     std::swap(store_, other.store_);
     std::swap(entry_, other.entry_);
     std::swap(slot_, other.slot_);
+    std::swap(volume_, other.volume_);
     return *this;
 }
 BlockStore::Lease::~Lease() {
@@ -61,6 +62,7 @@ BlockStore::Lease BlockStore::lease(const FileRef &file, uint32_t block, uint64_
     lease.store_ = this;
     lease.entry_ = &entry;
     lease.slot_ = slot;
+    lease.volume_ = volume_.get();
     return lease;
 }
 
@@ -108,7 +110,8 @@ void BlockStore::drop(const Lease &lease) {
 }
 
 // Whole grains that follow each other, by one read.
-Status BlockStore::read_grains(Volume &volume, const Lease &lease, uint32_t first, char *buffer, size_t length) {
+Status BlockStore::read_grains(const Lease &lease, uint32_t first, char *buffer, size_t length) {
+    Volume &volume = *lease.volume_;
     const size_t grain_bytes = options_.block_bytes / kGrains;
     Status status = volume.data(lease.slot_).read_at(volume.offset(lease.slot_) + first * grain_bytes, buffer, length);
     uint8_t checked = 0;
@@ -138,18 +141,14 @@ Status BlockStore::read(const Lease &lease, uint32_t offset, size_t length, char
     if (offset > entry.length_bytes || length > entry.length_bytes - offset) {
         return Status(Code::internal, "a read past the end of a block");
     }
-    VolumeRef volume;
-    {
-        MutexLock lock(mutex_);
-        volume = volume_;
-    }
     if (length == 0) return Status();
+    Volume &volume = *lease.volume_;
     const uint32_t grain_bytes = options_.block_bytes / kGrains;
     const uint64_t end = offset + length;
     const auto upto_grain = static_cast<uint32_t>((end + grain_bytes - 1) / grain_bytes);
     const uint32_t touched = ((1U << upto_grain) - 1) & ~((1U << (offset / grain_bytes)) - 1);
     if ((entry.checked.load(std::memory_order_relaxed) & touched) == touched &&
-        volume->data(lease.slot_).read_in_memory(volume->offset(lease.slot_) + offset, buffer, length)) {
+        volume.data(lease.slot_).read_in_memory(volume.offset(lease.slot_) + offset, buffer, length)) {
         return Status();
     }
     for (uint64_t at = offset; at < end;) {
@@ -159,11 +158,11 @@ Status BlockStore::read(const Lease &lease, uint32_t offset, size_t length, char
         uint64_t upto = std::min(grain_end, end);
         if (at == start && grain_end <= end) {
             upto = end == entry.length_bytes ? end : end / grain_bytes * grain_bytes;
-            ROOST_RETURN_IF_ERROR(read_grains(*volume, lease, grain, buffer + (at - offset), upto - at));
+            ROOST_RETURN_IF_ERROR(read_grains(lease, grain, buffer + (at - offset), upto - at));
         } else {
             if (!last || last->block != entry.block || last->grain != grain) {
                 auto read = std::make_shared<Grain>(Grain{entry.block, grain, std::string(grain_end - start, '\0')});
-                ROOST_RETURN_IF_ERROR(read_grains(*volume, lease, grain, read->bytes.data(), read->bytes.size()));
+                ROOST_RETURN_IF_ERROR(read_grains(lease, grain, read->bytes.data(), read->bytes.size()));
                 last = std::move(read);
             }
             std::copy_n(last->bytes.data() + (at - start), upto - at, buffer + (at - offset));

@@ -80,6 +80,7 @@ public:
     struct Unit;
     struct File;
     struct Entry;
+    struct Volume;  // the open files of one mount
     using FileRef = std::shared_ptr<File>;
 
     // A block that stays where it is while the lease lives.
@@ -97,6 +98,7 @@ public:
         BlockStore *store_ = nullptr;
         Entry *entry_ = nullptr;
         uint32_t slot_ = 0;
+        Volume *volume_ = nullptr;  // lives while there is a lease: nothing is mounted meanwhile
     };
 
     // Never fails for what the disk does: then the state says bypass. Errors: failed_precondition (another process has
@@ -161,7 +163,6 @@ public:
     UnitChanges take_changes(size_t most);
 
 private:
-    struct Volume;  // the open files of one mount
     struct Room;
     using VolumeRef = std::shared_ptr<Volume>;
 
@@ -210,7 +211,7 @@ private:
     bool leave(uint32_t slot) ROOST_REQUIRES(mutex_);
     uint64_t evict(const std::vector<FileRef> &files);
     void release(Entry *entry, uint32_t slot);
-    Status read_grains(Volume &volume, const Lease &lease, uint32_t first, char *buffer, size_t length);
+    Status read_grains(const Lease &lease, uint32_t first, char *buffer, size_t length);
     void drop(const Lease &lease);
     void sweep_files() ROOST_REQUIRES(mutex_);
     Unit &unit(std::string_view tag) ROOST_REQUIRES(mutex_);

@@ -147,6 +147,7 @@ public:
             in_.skip(field.type);
         });
         if (!in_.ok() || !right_) return nullptr;
+        layout_.sort();
         return std::make_shared<const FileLayout>(std::move(layout_));
     }
 

@@ -12,6 +12,30 @@ constexpr size_t kBehindMax = 8;
 
 }  // namespace
 
+void FileLayout::sort() {
+    starts.clear();
+    for (size_t i = 0; i < row_groups.size(); ++i) {
+        for (size_t column = 0; column < row_groups[i].size(); ++column) {
+            if (row_groups[i][column].length > 0) starts.push_back({row_groups[i][column].offset, {i, column}});
+        }
+    }
+    std::ranges::stable_sort(starts, {}, &Start::offset);
+    std::ranges::sort(index_regions, {}, &ByteRange::offset);
+}
+
+std::optional<FileLayout::Chunk> FileLayout::chunk_at(uint64_t offset) const {
+    const auto after = std::ranges::upper_bound(starts, offset, {}, &Start::offset);
+    if (after == starts.begin()) return std::nullopt;
+    const Chunk chunk = std::prev(after)->chunk;
+    if (offset >= row_groups[chunk.row_group][chunk.column].end()) return std::nullopt;
+    return chunk;
+}
+
+bool FileLayout::is_index(const ByteRange &range) const {
+    const auto after = std::ranges::upper_bound(index_regions, range.offset, {}, &ByteRange::offset);
+    return after != index_regions.begin() && range.end() <= std::prev(after)->end();
+}
+
 void ReadAhead::expect(std::vector<ByteRange> ranges) {
     std::erase_if(ranges, [this](const ByteRange &range) {
         return range.length == 0 || range.offset >= file_bytes_ || range.length > file_bytes_ - range.offset;
@@ -42,19 +66,8 @@ std::vector<ByteRange> ReadAhead::after_expected(uint64_t offset, uint64_t lengt
     return ranges;
 }
 
-std::optional<ReadAhead::Chunk> ReadAhead::chunk_at(uint64_t offset) const {
-    for (size_t i = row_group_.value_or(0), seen = 0; seen < layout_->row_groups.size(); ++seen) {
-        const auto &chunks = layout_->row_groups[i];
-        for (size_t column = 0; column < chunks.size(); ++column) {
-            if (offset >= chunks[column].offset && offset < chunks[column].end()) return Chunk{i, column};
-        }
-        i = i + 1 == layout_->row_groups.size() ? 0 : i + 1;
-    }
-    return std::nullopt;
-}
-
 std::vector<ByteRange> ReadAhead::after_chunk(uint64_t offset, uint64_t length) {
-    const auto chunk = chunk_at(offset);
+    const auto chunk = layout_->chunk_at(offset);
     if (!chunk) return {};
     // One read may take many columns, up to the whole row group.
     const auto &read = layout_->row_groups[chunk->row_group];
@@ -62,28 +75,33 @@ std::vector<ByteRange> ReadAhead::after_chunk(uint64_t offset, uint64_t length) 
     for (size_t column = 0; column < read.size(); ++column) {
         if (read[column].offset < offset + length && read[column].end() > offset) columns_[column] = true;
     }
-    if (!row_group_ || chunk->row_group > *row_group_ || chunk->row_group + kBehindMax < *row_group_) {
-        in_order_ = row_group_ && chunk->row_group == *row_group_ + 1 ? in_order_ + 1 : 0;
-        row_group_ = chunk->row_group;
-        if (in_order_ == 0) named_row_group_ = chunk->row_group;
-    }
-    if (in_order_ == 0) return {};
+    if (row_group_ && chunk->row_group <= *row_group_ && chunk->row_group + kBehindMax >= *row_group_) return {};
+    in_order_ = row_group_ && chunk->row_group == *row_group_ + 1 ? in_order_ + 1 : 0;
+    row_group_ = chunk->row_group;
+    if (in_order_ > 0) return next_row_groups();
+    named_row_group_ = chunk->row_group;
+    return {};
+}
+
+// Once a row group: further reads of it change nothing.
+std::vector<ByteRange> ReadAhead::next_row_groups() {
     named_row_group_ = std::max(named_row_group_, *row_group_);
     // A scan of a few row groups, as where statistics leave out the rest, should not fetch what it will not read.
     const uint64_t window_max = std::min(window_max_bytes_, kFirstChunksBytes << std::min<size_t>(in_order_, 16));
     std::vector<ByteRange> ranges;
     uint64_t window = 0;
     for (size_t i = *row_group_ + 1; i < layout_->row_groups.size(); ++i) {
-        std::vector<ByteRange> wanted;
-        for (size_t column = 0; column < std::min(columns_.size(), layout_->row_groups[i].size()); ++column) {
-            if (!columns_[column]) continue;
-            wanted.push_back(layout_->row_groups[i][column]);
-            window += wanted.back().length;
+        const auto &chunks = layout_->row_groups[i];
+        const size_t columns = std::min(columns_.size(), chunks.size());
+        for (size_t column = 0; column < columns; ++column) {
+            if (columns_[column]) window += chunks[column].length;
         }
         // In whole: a part of what will be read at once would only cut that read into more requests.
         if (window > window_max) break;
         if (i <= named_row_group_) continue;
-        ranges.insert(ranges.end(), wanted.begin(), wanted.end());
+        for (size_t column = 0; column < columns; ++column) {
+            if (columns_[column]) ranges.push_back(chunks[column]);
+        }
         named_row_group_ = i;
     }
     return ranges;

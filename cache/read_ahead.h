@@ -19,8 +19,25 @@ struct ByteRange {
 
 // Where things are in a Parquet file (parquet_layout.h reads it from a footer).
 struct FileLayout {
+    struct Chunk {
+        size_t row_group = 0, column = 0;
+        bool operator==(const Chunk &) const = default;
+    };
+    struct Start {
+        uint64_t offset = 0;
+        Chunk chunk;
+    };
     std::vector<std::vector<ByteRange>> row_groups;  // column chunks, dictionary page included
     std::vector<ByteRange> index_regions;            // page indexes and bloom filters, footer
+    std::vector<Start> starts;                       // of all chunks, by offset
+
+    // To be called once all is entered: reads look places up.
+    void sort();
+    // The chunk that holds this byte; none between chunks. Of chunks that overlap, which no writer makes, it may find
+    // none.
+    std::optional<Chunk> chunk_at(uint64_t offset) const;
+    // One index region holds all of it.
+    bool is_index(const ByteRange &range) const;
 };
 
 class ReadAhead {
@@ -38,12 +55,8 @@ public:
 private:
     std::vector<ByteRange> after_expected(uint64_t offset, uint64_t length);
     std::vector<ByteRange> after_chunk(uint64_t offset, uint64_t length);
+    std::vector<ByteRange> next_row_groups();
     std::vector<ByteRange> after_sequential(uint64_t offset, uint64_t length);
-
-    struct Chunk {
-        size_t row_group, column;
-    };
-    std::optional<Chunk> chunk_at(uint64_t offset) const;
 
     const uint64_t file_bytes_, window_max_bytes_;
     std::vector<ByteRange> expected_;

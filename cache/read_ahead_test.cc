@@ -18,9 +18,39 @@ std::shared_ptr<FileLayout> layout() {
             layout->row_groups.back().push_back({4 + (group * 4 + column) * kMiB, kMiB});
         }
     }
+    layout->sort();
     return layout;
 }
 uint64_t at(uint64_t group, uint64_t column) { return 4 + (group * 4 + column) * kMiB; }
+
+TEST(FileLayoutTest, finds_the_chunk_of_each_byte_and_nothing_between_them) {
+    FileLayout layout;
+    // As some writers leave them: chunks not in order, a hole between two, one of no bytes.
+    layout.row_groups = {{{300, 100}, {4, 96}}, {{100, 0}, {100, 50}}};
+    layout.sort();
+    using Chunk = FileLayout::Chunk;
+    EXPECT_EQ(layout.chunk_at(3), std::nullopt);
+    EXPECT_EQ(layout.chunk_at(4), (Chunk{0, 1}));
+    EXPECT_EQ(layout.chunk_at(99), (Chunk{0, 1}));
+    EXPECT_EQ(layout.chunk_at(100), (Chunk{1, 1}));
+    EXPECT_EQ(layout.chunk_at(149), (Chunk{1, 1}));
+    EXPECT_EQ(layout.chunk_at(150), std::nullopt);
+    EXPECT_EQ(layout.chunk_at(399), (Chunk{0, 0}));
+    EXPECT_EQ(layout.chunk_at(400), std::nullopt);
+    EXPECT_EQ(FileLayout().chunk_at(0), std::nullopt);
+}
+
+TEST(FileLayoutTest, a_read_is_of_an_index_when_one_region_holds_all_of_it) {
+    FileLayout layout;
+    layout.index_regions = {{500, 100}, {200, 50}};
+    layout.sort();
+    EXPECT_TRUE(layout.is_index({200, 50}));
+    EXPECT_TRUE(layout.is_index({540, 1}));
+    EXPECT_FALSE(layout.is_index({199, 2}));
+    EXPECT_FALSE(layout.is_index({240, 11}));
+    EXPECT_FALSE(layout.is_index({10, 5}));
+    EXPECT_FALSE(layout.is_index({700, 5}));
+}
 
 TEST(ReadAheadTest, nothing_is_read_ahead_of_random_reads) {
     ReadAhead ahead(100 * kMiB, 8 * kMiB);

@@ -312,12 +312,15 @@ BlockKind CacheReader::kind_of(uint64_t offset, size_t length) {
         if (metadata_.length > 0 && offset >= metadata_.offset) return BlockKind::index;
     }
     MutexLock lock(ahead_->mutex);
-    if (ahead_->plan.layout() != nullptr) {
-        for (const ByteRange &range : ahead_->plan.layout()->index_regions) {
-            if (offset >= range.offset && end <= range.end()) return BlockKind::index;
-        }
-    }
-    return BlockKind::data;
+    const FileLayout *layout = ahead_->plan.layout();
+    return layout != nullptr && layout->is_index({offset, length}) ? BlockKind::index : BlockKind::data;
+}
+
+// The part of [at, end) that lies in the block of `at`.
+CacheReader::Span CacheReader::span_at(uint64_t at, uint64_t end, char *target) const {
+    const uint64_t block_bytes = cache_.blocks_->block_bytes(), block = at / block_bytes;
+    return {static_cast<uint32_t>(block), static_cast<uint32_t>(at % block_bytes),
+            static_cast<size_t>(std::min(end, (block + 1) * block_bytes) - at), target};
 }
 
 Status CacheReader::read(uint64_t offset, size_t length, char *buffer, const Patience &patience) {
@@ -327,13 +330,19 @@ Status CacheReader::read(uint64_t offset, size_t length, char *buffer, const Pat
     cache_.tick_if_due();
     if (!file_) return read_around(offset, length, buffer, patience);
     const BlockKind kind = kind_of(offset, length);
-    const uint64_t block_bytes = cache_.blocks_->block_bytes(), end = offset + length;
+    const uint64_t end = offset + length;
+    uint64_t at = offset;
+    // What is here up to the first block that is not; most reads end with it.
+    while (at < end) {
+        ROOST_RETURN_IF_ERROR(patience.left(cache_.clock_));
+        const Span span = span_at(at, end, buffer + (at - offset));
+        if (!read_here(span, kind)) break;
+        at += span.length;
+    }
     std::vector<Span> spans;
-    for (uint64_t at = offset; at < end;) {
-        const uint64_t block = at / block_bytes, upto = std::min(end, (block + 1) * block_bytes);
-        spans.push_back(
-            {static_cast<uint32_t>(block), static_cast<uint32_t>(at % block_bytes), upto - at, buffer + (at - offset)});
-        at = upto;
+    while (at < end) {
+        spans.push_back(span_at(at, end, buffer + (at - offset)));
+        at += spans.back().length;
         if (spans.size() < kSpansAtOnce && at < end) continue;
         ROOST_RETURN_IF_ERROR(read_spans(std::move(spans), patience, kind));
         spans.clear();
@@ -373,18 +382,21 @@ Status CacheReader::read_around(uint64_t offset, size_t length, char *buffer, co
 bool CacheReader::read_here(const Span &span, BlockKind kind) {
     auto lease = cache_.blocks_->lease(file_, span.block, stats_->statement, kind);
     if (!lease) return false;
-    if (span.target == nullptr) return true;
-    std::shared_ptr<const BlockStore::Grain> grain;
-    {
-        MutexLock lock(mutex_);
-        grain = last_grain_;
+    if (span.target != nullptr) {
+        std::shared_ptr<const BlockStore::Grain> grain;
+        {
+            MutexLock lock(mutex_);
+            grain = last_grain_;
+        }
+        const auto before = grain;
+        if (!cache_.blocks_->read(lease, span.offset, span.length, span.target, grain).ok()) return false;
+        if (grain != before) {
+            MutexLock lock(mutex_);
+            last_grain_ = std::move(grain);
+        }
     }
-    const auto before = grain;
-    if (!cache_.blocks_->read(lease, span.offset, span.length, span.target, grain).ok()) return false;
-    if (grain != before) {
-        MutexLock lock(mutex_);
-        last_grain_ = std::move(grain);
-    }
+    count(&ReadStats::hits, 1);
+    count(&ReadStats::cache_bytes, span.length);
     return true;
 }
 
@@ -392,12 +404,7 @@ Status CacheReader::read_spans(std::vector<Span> spans, const Patience &patience
     const SegmentCache::Job job{file_, store_, stats_, patience, kind, false};
     while (true) {
         ROOST_RETURN_IF_ERROR(patience.left(cache_.clock_));
-        std::erase_if(spans, [&](const Span &span) {
-            if (!read_here(span, kind)) return false;
-            count(&ReadStats::hits, 1);
-            count(&ReadStats::cache_bytes, span.length);
-            return true;
-        });
+        std::erase_if(spans, [&](const Span &span) { return read_here(span, kind); });
         if (spans.empty()) return Status();
 
         std::vector<uint32_t> missing;

@@ -198,6 +198,7 @@ private:
     };
     Status read_spans(std::vector<Span> spans, const Patience &patience, BlockKind kind);
     Status fetch_all(const SegmentCache::Job &job, const std::vector<SegmentCache::Run> &runs);
+    Span span_at(uint64_t at, uint64_t end, char *target) const;
     bool read_here(const Span &span, BlockKind kind);
     Status read_around(uint64_t offset, size_t length, char *buffer, const Patience &patience);
     void read_ahead(uint64_t offset, size_t length, const Patience &patience);
