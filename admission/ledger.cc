@@ -60,6 +60,7 @@ Waiter Ledger::waiter_of(const Request &request, int64_t now_us) {
     }
     waiter.at_once = request.admission_wait_us <= 0;
     waiter.no_wait = request.no_wait;
+    waiter.fixed = request.fixed;
     const Size size = size_of(sizing_, request.wanted_bytes);
     const uint64_t cap = line_.group(waiter.group).required_max_bytes;
     waiter.want_bytes = cap == 0 ? size.want_bytes : std::min(size.want_bytes, cap);
@@ -191,9 +192,11 @@ SlotGrant Ledger::grant(const Waiter &waiter, bool overdue, int64_t now_us) {
     account.state = State::running;
     account.group = waiter.group;
     account.granted = required_bytes;
+    account.fixed = waiter.fixed;
     // What a session kept stays with it while nobody needs it.
     uint64_t elastic_bytes = 0;
-    if (slot == nullptr && !line_.has_eligible() && pressure_ == Pressure::none && account.told > required_bytes) {
+    if (slot == nullptr && !line_.has_eligible() && pressure_ == Pressure::none && account.told > required_bytes &&
+        !account.fixed) {
         elastic_bytes = std::min(account.told - required_bytes, elastic_target(account));
     }
     set_promise(account, required_bytes, elastic_bytes);
@@ -240,6 +243,7 @@ Outcome Ledger::end(const Uuid &id, Keep keep, int64_t now_us) {
     if (!has_statement && keep != Keep::nothing) return {};
     if (line_.find(id) != nullptr) line_.leave(id);
     unindex(*account);
+    account->fixed = false;  // it was the statement's
     const bool slot_stays = account->in_ladder && std::any_of(slots_.begin(), slots_.end(), [&](const Slot &slot) {
                                 return slot.holder == id && !slot.retired;
                             });
@@ -430,7 +434,7 @@ uint64_t Ledger::elastic_target(const Account &account) const {
 // What the account's limit may grow by now.
 uint64_t Ledger::growth_of(const Account &account) const {
     if (!automatic() || options_.engine == nullptr || pressure_ != Pressure::none || account.in_ladder) return 0;
-    if (account.stuck || line_.has_eligible()) return 0;
+    if (account.stuck || account.fixed || line_.has_eligible()) return 0;
     const uint64_t target = elastic_target(account);
     if (target < account.elastic + kElasticStep) return 0;
     // A limit that is being lowered may be raised again within what is still counted.

@@ -61,6 +61,7 @@ struct Request {
     int64_t timeout_us = 0;         // of the statement, bounds its wait too; 0: none
     std::string user{};
     std::string group{};
+    bool fixed = false;  // nothing is lent to it on top of what it is granted: its limit can't be changed
 };
 
 // A statement may start.
@@ -166,9 +167,14 @@ public:
         uint64_t required_bytes = 0, elastic_bytes = 0;
         uint64_t counted_bytes = 0;  // what may not be lent to others
         uint64_t told_bytes = 0;     // the limit that the engine was told last
+        uint64_t order = 0;          // with which it was told
         bool running = false, stuck = false;
     };
     View view(const Uuid &account) const;
+    // Every account whose engine has still to give something back, or uses more than is counted for it.
+    std::vector<Uuid> giving_back() const;
+    std::vector<GroupOptions> groups() const { return line_.groups(); }
+    Line::Standing group_standing(size_t group) const { return line_.standing(group); }
 
     // Stops the process when a promise is broken. Every transition checks the sums and what it touched; this looks at
     // every account.
@@ -192,6 +198,7 @@ private:
         uint32_t slot = 0;
         uint32_t group = 0;
         bool in_ladder = false;  // has a slot of a ladder, maybe of an earlier one
+        bool fixed = false;      // Request::fixed
     };
     // A slot of the ladder in use. Its number is the instance's.
     struct Slot {

@@ -24,8 +24,17 @@ Ledger::View Ledger::view(const Uuid &id) const {
     const auto found = accounts_.find(id);
     if (found == accounts_.end()) return {};
     const Account &account = found->second;
-    return {account.required, account.elastic, account.counted, account.told, account.state == State::running,
+    return {account.required, account.elastic, account.counted,
+            account.told,     account.order,   account.state == State::running,
             account.stuck};
+}
+
+std::vector<Uuid> Ledger::giving_back() const {
+    std::vector<Uuid> ids;
+    for (const auto &[id, account] : accounts_) {
+        if (account.counted > account.told || account.used > account.counted) ids.push_back(id);
+    }
+    return ids;
 }
 
 // The account, new or idle, with the number of its instance.
@@ -145,7 +154,7 @@ void Ledger::settle(const Uuid &id, int64_t now_us) {
 
 // Keeps the account where those are looked up who can give elastic memory back, or be lent more.
 void Ledger::index(const Account &account) {
-    if (account.stuck || account.in_ladder) return;
+    if (account.stuck || account.in_ladder || account.fixed) return;
     if (account.state == State::running) lent_.insert({account.elastic, account.id});
     if (account.state == State::idle && !account.keeps_slot && account.elastic > 0) {
         idle_.insert({account.elastic, account.id});

@@ -24,6 +24,17 @@ uint32_t Line::group_of(const std::string &name) const {
     return 0;
 }
 
+std::vector<GroupOptions> Line::groups() const {
+    std::vector<GroupOptions> groups;
+    for (const Group &group : groups_) groups.push_back(group.options);
+    return groups;
+}
+
+Line::Standing Line::standing(size_t index) const {
+    const Group &group = groups_[index];
+    return {group.running, static_cast<uint32_t>(group.waiting), group.required_bytes};
+}
+
 void Line::charge(uint32_t group, uint64_t bytes) {
     ++groups_[group].running;
     groups_[group].required_bytes += bytes;

@@ -42,6 +42,7 @@ struct Waiter {
     uint64_t floor_bytes = 0;
     bool at_once = false;  // runs at whatever size is free
     bool no_wait = false;  // is here only while memory that was called back comes
+    bool fixed = false;    // wants no elastic memory
 };
 
 class Line {
@@ -51,6 +52,13 @@ public:
     // Index of the group of that name; of the nameless one when there is no such.
     uint32_t group_of(const std::string &name) const;
     const GroupOptions &group(uint32_t group) const { return groups_[group].options; }
+
+    std::vector<GroupOptions> groups() const;  // the nameless one first
+    struct Standing {
+        uint32_t running = 0, waiting = 0;
+        uint64_t required_bytes = 0;
+    };
+    Standing standing(size_t group) const;
 
     // Running statements and their required bytes count against the caps. `charge`: one more runs.
     void charge(uint32_t group, uint64_t bytes);

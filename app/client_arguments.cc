@@ -124,19 +124,29 @@ Parsed<SqlArguments> parse_sql_arguments(const std::vector<std::string> &argumen
 Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arguments) {
     CommandLine line("nodes",
                      "Lists the nodes of a pool: their state, load and memory. `drain NODE` keeps new statements away "
-                     "from a node (what runs there ends by itself), `resume NODE` lets them in again.");
+                     "from a node (what runs there ends by itself), `resume NODE` lets them in again. "
+                     "`set-profile NODE PROFILE` changes how the node divides its memory (auto, single, equal_2, "
+                     "decaying_2, decaying_3) until it is started again; what runs keeps what it has.");
     NodesArguments out;
-    line.app().add_option("ACTION", out.action, "drain or resume");
+    line.app().add_option("ACTION", out.action, "drain, resume or set-profile");
     line.app().add_option("NODE", out.node, "its name or id");
+    line.app().add_option("PROFILE", out.profile, "of set-profile");
     ROOST_ASSIGN_OR_RETURN(const std::optional<HelpText> help, parse_with_format(line, arguments, out));
     if (help) return {*help};
-    if (!out.action.empty() && out.action != "drain" && out.action != "resume") {
-        return Status(Code::invalid_argument, "nodes can be drained and resumed, and not '" + out.action + "'")
+    const bool sets_profile = out.action == "set-profile";
+    if (!out.action.empty() && out.action != "drain" && out.action != "resume" && !sets_profile) {
+        return Status(Code::invalid_argument,
+                      "nodes can be drained and resumed and have their profile set, and not '" + out.action + "'")
             .with_hint("roost nodes --help explains what it takes");
     }
     if (!out.action.empty() && out.node.empty()) {
         return Status(Code::invalid_argument, "which node shall I " + out.action + "?")
             .with_hint("`roost nodes` lists their names");
+    }
+    if (sets_profile == out.profile.empty()) {
+        return Status(Code::invalid_argument,
+                      sets_profile ? "which profile shall it have?" : "'" + out.profile + "' is one word too many")
+            .with_hint("roost nodes set-profile NODE auto|single|equal_2|decaying_2|decaying_3");
     }
     return {out};
 }

@@ -33,7 +33,8 @@ struct SqlArguments {
 
 struct NodesArguments {
     PoolArguments pool;
-    std::string action, node;  // "drain", "resume"; empty: list
+    std::string action, node;  // "drain", "resume", "set-profile"; empty: list
+    std::string profile;       // of set-profile
     OutputFormat format = OutputFormat::table;
 };
 

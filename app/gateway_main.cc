@@ -104,6 +104,9 @@ service::ServiceLimits service_limits(const config::Settings &settings) {
     service::ServiceLimits limits;
     limits.statement_timeout_ms = settings.statement_timeout_ms;
     limits.admission_wait_ms = settings.admission_wait_ms;
+    for (const config::WorkloadGroup &group : settings.groups) {
+        for (const std::string &user : group.users) limits.group_of_user[user] = group.name;
+    }
     limits.idle_transaction_timeout_ms = settings.idle_transaction_timeout_ms;
     limits.history_retention_ms = settings.history_retention_ms;
     limits.heartbeat_ms = static_cast<int64_t>(settings.heartbeat_ms);

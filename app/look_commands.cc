@@ -55,18 +55,22 @@ int print_nodes(const json &nodes, OutputFormat format) {
     for (const json &node : nodes) {
         if (!node.is_object()) continue;
         rows.push_back({text_of(node, "name"), text_of(node, "status"), text_of(node, "pid"), text_of(node, "cpus"),
-                        mebibytes(node, "budget_bytes"), mebibytes(node, "granted_bytes"),
-                        mebibytes(node, "resident_bytes"), mebibytes(node.value("cache", json()), "warm_bytes"),
-                        text_of(node, "running"), text_of(node, "waiting"), text_of(node, "load"),
-                        text_of(node, "id")});
+                        text_of(node, "admission_profile"), mebibytes(node, "budget_bytes"),
+                        mebibytes(node, "required_bytes"), mebibytes(node, "elastic_bytes"),
+                        mebibytes(node, "used_bytes"), mebibytes(node, "resident_bytes"),
+                        mebibytes(node.value("cache", json()), "warm_bytes"), text_of(node, "running"),
+                        text_of(node, "waiting"), text_of(node, "load"), text_of(node, "id")});
     }
     print_grid(format,
                {{"node", ""},
                 {"status", ""},
                 {"pid", "BIGINT"},
                 {"cpus", "BIGINT"},
+                {"profile", ""},
                 {"budget", "DOUBLE"},
-                {"granted", "DOUBLE"},
+                {"required", "DOUBLE"},
+                {"elastic", "DOUBLE"},
+                {"used", "DOUBLE"},
                 {"resident", "DOUBLE"},
                 {"cached", "DOUBLE"},
                 {"running", "BIGINT"},
@@ -160,7 +164,8 @@ int nodes_main(const std::vector<std::string> &words) {
     const auto client = connect(arguments.pool);
     if (!client.ok()) return print_error("nodes", client.status());
     if (!arguments.action.empty()) {
-        const auto node = (*client)->node_action(arguments.node, arguments.action);
+        const auto node = arguments.profile.empty() ? (*client)->node_action(arguments.node, arguments.action)
+                                                    : (*client)->set_profile(arguments.node, arguments.profile);
         if (!node.ok()) return print_error("nodes", node.status());
         return print_nodes(json::array({*node}), arguments.format);
     }

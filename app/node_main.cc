@@ -69,6 +69,10 @@ cluster::NodeAgentOptions agent_options(const config::Settings &settings, const 
     options.join_token = join_token;
     options.queue_max = settings.node_queue_max;
     options.profile = admission::parse_profile(settings.admission_profile).value_or(admission::Profile::equal_2);
+    options.max_bucket_fraction = settings.session_max_bucket_fraction;
+    for (const config::WorkloadGroup &group : settings.groups) {
+        options.groups.push_back({group.name, group.weight, group.priority, group.running_max, group.memory_max_bytes});
+    }
     cluster::Hello &hello = options.hello;
     hello.node = identity.id;
     hello.incarnation = identity.incarnation;

@@ -190,6 +190,11 @@ Result<json> PoolClient::node_action(const std::string &node, const std::string 
     return json_of(http_->post("/api/nodes/" + url_encode(node) + "/" + action, "", kRequest_ms));
 }
 
+Result<json> PoolClient::set_profile(const std::string &node, const std::string &profile) {
+    return json_of(
+        http_->post("/api/nodes/" + url_encode(node) + "/profile", dump(json{{"profile", profile}}), kRequest_ms));
+}
+
 Result<json> PoolClient::placement(const std::string &workspace, const std::string &table) {
     const std::string path = "/api/workspaces/" + url_encode(workspace) + "/placement";
     return json_of(http_->get(table.empty() ? path : path + "?table=" + url_encode(table), kRequest_ms));

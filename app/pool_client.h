@@ -62,6 +62,7 @@ public:
 
     Result<nlohmann::json> nodes();
     // `action`: "drain", "resume".
+    Result<nlohmann::json> set_profile(const std::string &node, const std::string &profile);
     Result<nlohmann::json> node_action(const std::string &node, const std::string &action);
     // `table` empty: all.
     Result<nlohmann::json> placement(const std::string &workspace, const std::string &table);

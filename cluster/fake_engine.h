@@ -1,13 +1,15 @@
 // An Engine for tests: a statement does what its text says, in words, and the test sees what the node asked for. Words:
 //   rows=N      rows of the result (1); frame=N rows in a frame (100); bytes=N in a row (10)
 //   ddl         no rows; affected=N changed rows
-//   large       does not fit the small lane
+//   large       does not fit the small lane; estimate=N bytes by its plan (0: not known)
 //   hang=AT     stays in plan, start or step until it is cancelled, or release()
 //   fail=AT     fails in plan, start, step (after its rows) or commit, which is then in doubt
 //   outage      … for a reason of the node
 //   conflict=N  loses the first N races for the catalog, all statements of that text together
 //   oom         runs out of memory in the small lane, not in a slot; oom=commit: in its COMMIT there
 //   deaf        hears no cancel; release() ends it
+//   pins        gives nothing of its slot's memory back while it runs
+//   used=N      the bytes that its slot uses while it runs, and after it when the slot is kept
 // Thread-safe.
 #pragma once
 
@@ -83,6 +85,13 @@ public:
         MutexLock lock(mutex_);
         return promised();
     }
+    // Limits of the slots that run or are kept.
+    std::vector<uint64_t> slot_limits() const {
+        MutexLock lock(mutex_);
+        std::vector<uint64_t> limits;
+        for (const auto &[slot, held] : slots_) limits.push_back(held.limit_bytes);
+        return limits;
+    }
     std::vector<StatementSpec> specs() const {
         MutexLock lock(mutex_);
         return specs_;
@@ -130,6 +139,24 @@ public:
         MutexLock lock(mutex_);
         return results_.erase(id) > 0 ? Status() : Status(Code::not_found, "the result is not there");
     }
+    Result<uint64_t> set_slot_limit(uint32_t slot, uint64_t bytes) override {
+        MutexLock lock(mutex_);
+        const auto found = slots_.find(slot);
+        if (found == slots_.end()) return uint64_t{0};
+        Slot &known = found->second;
+        if (known.pinned && bytes < known.limit_bytes) return Status(Code::resource_exhausted, "it is pinned");
+        known.limit_bytes = bytes;
+        known.used_bytes = std::min(known.used_bytes, bytes);
+        if (bytes == 0 && !known.runs) slots_.erase(found);
+        promised_max_bytes_ = std::max(promised_max_bytes_, promised());
+        changed_.notify_all();
+        return bytes == 0 ? 0 : known.used_bytes;
+    }
+    uint64_t slot_used_bytes(uint32_t slot) const override {
+        MutexLock lock(mutex_);
+        const auto found = slots_.find(slot);
+        return found == slots_.end() ? 0 : found->second.used_bytes;
+    }
     void sweep() override {}
     uint64_t used_bytes() const override { return 0; }
     std::string version() const override { return "v0"; }
@@ -142,8 +169,9 @@ private:
 
         Result<PlanInfo> plan() override {
             ROOST_RETURN_IF_ERROR(pass("plan"));
-            return PlanInfo{
-                .fits_small = !script_.has("large") && !spec_.internal, .estimated_bytes = 0, .header = header()};
+            return PlanInfo{.fits_small = !script_.has("large") && !spec_.internal,
+                            .estimated_bytes = script_.number("estimate", 0),
+                            .header = header()};
         }
         Status start(const Grant &grant) override {
             {
@@ -152,6 +180,11 @@ private:
                 if (spec_.transaction == TransactionAction::in_session) engine_.sessions_.insert(spec_.session);
                 if (is_import()) {
                     engine_.instances_.try_emplace(spec_.session, grant.bytes);
+                } else if (grant.lane == Grant::Lane::slot && !spec_.internal) {
+                    Slot &slot = engine_.slots_[grant.slot];
+                    if (slot.runs) engine_.log_.push_back("slot taken twice");
+                    slot = {grant.bytes + grant.elastic_bytes, script_.number("used", 0), script_.has("pins"), true};
+                    slot.used_bytes = std::min(slot.used_bytes, slot.limit_bytes);
                 } else {
                     engine_.granted_bytes_ += grant.bytes;
                 }
@@ -185,7 +218,13 @@ private:
             MutexLock lock(engine_.mutex_);
             engine_.open_--;
             engine_.log_.push_back("finish " + spec_.sql + ": " + std::string(status.ok() ? "ok" : status.name()));
-            if (started_ && !is_import()) engine_.granted_bytes_ -= grant_.bytes;
+            if (started_ && grant_.lane == Grant::Lane::slot && !spec_.internal) {
+                const auto slot = engine_.slots_.find(grant_.slot);
+                slot->second.runs = slot->second.pinned = false;
+                if (!grant_.keeps) engine_.slots_.erase(slot);
+            } else if (started_ && !is_import()) {
+                engine_.granted_bytes_ -= grant_.bytes;
+            }
             if (is_end()) {
                 engine_.sessions_.erase(spec_.session);
                 engine_.instances_.erase(spec_.session);
@@ -284,8 +323,14 @@ private:
         uint64_t sent_ = 0;
     };
 
+    struct Slot {
+        uint64_t limit_bytes = 0, used_bytes = 0;
+        bool pinned = false, runs = false;
+    };
+
     uint64_t promised() const ROOST_REQUIRES(mutex_) {
         uint64_t bytes = lanes_bytes_ + granted_bytes_;
+        for (const auto &[slot, held] : slots_) bytes += held.limit_bytes;
         for (const auto &[session, own_bytes] : instances_) bytes += own_bytes;
         return bytes;
     }
@@ -301,6 +346,7 @@ private:
     std::set<Uuid> sessions_ ROOST_GUARDED_BY(mutex_);
     std::map<std::string, uint64_t> races_ ROOST_GUARDED_BY(mutex_);  // for the catalog, by text
     std::map<Uuid, uint64_t> instances_ ROOST_GUARDED_BY(mutex_);     // of imports, with their limits
+    std::map<uint32_t, Slot> slots_ ROOST_GUARDED_BY(mutex_);         // those that run or are kept
     std::map<Uuid, uint64_t> results_ ROOST_GUARDED_BY(mutex_);       // stored, with their rows
     uint64_t granted_bytes_ ROOST_GUARDED_BY(mutex_) = 0;
     uint64_t promised_max_bytes_ ROOST_GUARDED_BY(mutex_) = 0;

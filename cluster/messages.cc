@@ -160,6 +160,70 @@ CacheReport get_cache_report(Reader &in, bool &ok) {
     return report;
 }
 
+void put_memory_report(Writer &out, const MemoryReport &report) {
+    out.put_string(report.profile);
+    out.put<uint32_t>(report.pressure);
+    for (const uint64_t number :
+         {report.required_bytes, report.elastic_bytes, report.lane_bytes, report.estimates_abandoned,
+          report.admission_timeouts, report.not_shrunk, report.cancelled_for_memory}) {
+        out.put<uint64_t>(number);
+    }
+    out.put<uint32_t>(static_cast<uint32_t>(report.groups.size()));
+    for (const MemoryReport::Group &group : report.groups) {
+        out.put_string(group.name);
+        out.put<uint32_t>(group.running);
+        out.put<uint32_t>(group.waiting);
+        out.put<uint64_t>(group.required_bytes);
+    }
+}
+
+MemoryReport get_memory_report(Reader &in, bool &ok) {
+    MemoryReport report;
+    report.profile = in.get_string();
+    report.pressure = in.get<uint32_t>();
+    for (uint64_t *number :
+         {&report.required_bytes, &report.elastic_bytes, &report.lane_bytes, &report.estimates_abandoned,
+          &report.admission_timeouts, &report.not_shrunk, &report.cancelled_for_memory}) {
+        *number = in.get<uint64_t>();
+    }
+    report.groups.resize(get_limited(in, 20, kGroupsMax, ok));
+    for (MemoryReport::Group &group : report.groups) {
+        group.name = in.get_string();
+        group.running = in.get<uint32_t>();
+        group.waiting = in.get<uint32_t>();
+        group.required_bytes = in.get<uint64_t>();
+    }
+    return report;
+}
+
+void put_memory(Writer &out, const MemoryAccount &memory) {
+    for (const uint64_t bytes : {memory.estimate_bytes, memory.wanted_bytes, memory.spilled_bytes}) {
+        out.put<uint64_t>(bytes);
+    }
+    for (const std::string *text : {&memory.profile, &memory.bucket, &memory.why}) out.put_string(*text);
+    out.put_bool(memory.overdue);
+    out.put<uint32_t>(static_cast<uint32_t>(memory.elastic.size()));
+    for (const MemoryAccount::Step &step : memory.elastic) {
+        out.put<int64_t>(step.at_us);
+        out.put<uint64_t>(step.elastic_bytes);
+    }
+}
+
+MemoryAccount get_memory(Reader &in, bool &ok) {
+    MemoryAccount memory;
+    for (uint64_t *bytes : {&memory.estimate_bytes, &memory.wanted_bytes, &memory.spilled_bytes}) {
+        *bytes = in.get<uint64_t>();
+    }
+    for (std::string *text : {&memory.profile, &memory.bucket, &memory.why}) *text = in.get_string();
+    memory.overdue = in.get_bool();
+    memory.elastic.resize(get_limited(in, 16, kElasticStepsMax, ok));
+    for (MemoryAccount::Step &step : memory.elastic) {
+        step.at_us = in.get<int64_t>();
+        step.elastic_bytes = in.get<uint64_t>();
+    }
+    return memory;
+}
+
 }  // namespace
 
 std::string encode(const CacheWork &message) {
@@ -247,6 +311,7 @@ std::string encode(const Heartbeat &message) {
     out.put<uint64_t>(message.resident_bytes);
     out.put<uint32_t>(message.cpus);
     out.put_bool(message.stopping);
+    put_memory_report(out, message.memory);
     put_cache_report(out, message.cache);
     return out.take();
 }
@@ -263,6 +328,7 @@ Result<Heartbeat> decode_heartbeat(std::string_view bytes) {
     message.cpus = in.get<uint32_t>();
     message.stopping = in.get_bool();
     bool ok = true;
+    message.memory = get_memory_report(in, ok);
     message.cache = get_cache_report(in, ok);
     if (!ok || !in.done()) return broken("heartbeat");
     return message;
@@ -313,6 +379,19 @@ Result<Cancel> decode_cancel(std::string_view bytes) {
     Reader in(bytes);
     Cancel message{get_status(in)};
     if (!in.done() || message.reason.ok()) return broken("cancel");
+    return message;
+}
+
+std::string encode(const SetProfile &message) {
+    Writer out;
+    out.put_string(message.profile);
+    return out.take();
+}
+
+Result<SetProfile> decode_set_profile(std::string_view bytes) {
+    Reader in(bytes);
+    SetProfile message{in.get_string()};
+    if (!in.done()) return broken("profile");
     return message;
 }
 
@@ -440,9 +519,13 @@ std::string encode(const StatementSpec &spec) {
     if (spec.rights) put_rights(out, *spec.rights);
     out.put<uint8_t>(static_cast<uint8_t>(spec.transaction));
     put_id(out, spec.session);
+    out.put_bool(spec.session_lasts);
     out.put_bool(spec.read_only);
     out.put_bool(spec.writes);
     out.put_bool(spec.internal);
+    out.put_string(spec.user);
+    out.put_string(spec.group);
+    out.put<uint64_t>(spec.shape);
     out.put_bool(spec.shape_is_large);
     out.put_bool(spec.no_wait);
     out.put<int64_t>(spec.patience_us);
@@ -477,9 +560,13 @@ Result<StatementSpec> decode_spec(std::string_view bytes) {
     if (in.get_bool()) spec.rights = get_rights(in, ok);
     spec.transaction = get_enum(in, TransactionAction::rollback, ok);
     spec.session = get_id(in);
+    spec.session_lasts = in.get_bool();
     spec.read_only = in.get_bool();
     spec.writes = in.get_bool();
     spec.internal = in.get_bool();
+    spec.user = in.get_string();
+    spec.group = in.get_string();
+    spec.shape = in.get<uint64_t>();
     spec.shape_is_large = in.get_bool();
     spec.no_wait = in.get_bool();
     spec.patience_us = in.get<int64_t>();
@@ -538,6 +625,7 @@ std::string encode(const Completion &completion) {
          {t.queued_us, t.plan_us, t.admission_us, t.execute_us, t.encode_us, t.blocked_us, t.commit_us}) {
         out.put<int64_t>(us);
     }
+    put_memory(out, completion.memory);
     put_reads(out, completion.reads);
     out.put<uint64_t>(completion.committed_snapshot);
     out.put_string(completion.first_page);
@@ -565,6 +653,7 @@ Result<Completion> decode_completion(std::string_view bytes) {
         *us = in.get<int64_t>();
     }
     bool ok = true;
+    completion.memory = get_memory(in, ok);
     completion.reads = get_reads(in, ok);
     completion.committed_snapshot = in.get<uint64_t>();
     completion.first_page = in.get_string();

@@ -12,6 +12,7 @@ Completion with_reads() {
     completion.reads = {{"s3://b/lake/main/t/", {1, 2, 3, 4}, 2, 77, true, {{"a.parquet", {5, 6, 7, 8}}}},
                         {"s3://b/u/", {}, 0, 0, false, {}}};
     completion.committed_snapshot = 42;
+    completion.memory = {1, 2, "auto", "s", "plan", true, 3, {{4, 5}, {6, 0}}};
     completion.first_page = "[]";
     return completion;
 }
@@ -20,6 +21,7 @@ TEST(Messages, CompletionsCarryWhatWasRead) {
     const auto decoded = decode_completion(encode(with_reads()));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();
     EXPECT_EQ(decoded->reads, with_reads().reads);
+    EXPECT_EQ(decoded->memory, with_reads().memory);
     EXPECT_EQ(decoded->committed_snapshot, 42);
     EXPECT_EQ(decoded->first_page, "[]");
     EXPECT_EQ(decoded->read_bytes(), (ReadBytes{1, 2, 3, 4}));
@@ -27,6 +29,7 @@ TEST(Messages, CompletionsCarryWhatWasRead) {
 
 TEST(Messages, HeartbeatsCarryWhatIsWarm) {
     Heartbeat beat;
+    beat.memory = {"auto", 1, 2, 3, 1, 4, 5, 6, 7, {{"etl", 1, 2, 3}, {"", 0, 0, 0}}};
     beat.cache.on = true;
     beat.cache.all = true;
     beat.cache.folders = {{"s3://b/lake/main/t/", 5, 1}, {"s3://b/lake/main/u/", 0, 0}};
@@ -34,6 +37,7 @@ TEST(Messages, HeartbeatsCarryWhatIsWarm) {
     beat.cache.gauges.disk_mode = 2;
     const auto decoded = decode_heartbeat(encode(beat));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(decoded->memory, beat.memory);
     EXPECT_TRUE(decoded->cache.on && decoded->cache.all);
     EXPECT_EQ(decoded->cache.folders, beat.cache.folders);
     EXPECT_EQ(decoded->cache.gauges.store_bytes, 9);
@@ -64,7 +68,14 @@ TEST(Messages, MoreThanTheLimitsIsRefused) {
     completion.reads[0].folder.assign(kFolderMaxBytes + 1, 'x');
     EXPECT_FALSE(decode_completion(encode(completion)).ok());
 
+    completion = with_reads();
+    completion.memory.elastic.resize(kElasticStepsMax + 1);
+    EXPECT_FALSE(decode_completion(encode(completion)).ok());
+
     Heartbeat beat;
+    beat.memory.groups.resize(kGroupsMax + 1);
+    EXPECT_FALSE(decode_heartbeat(encode(beat)).ok());
+    beat = {};
     beat.cache.on = true;
     beat.cache.folders.resize(kWarmFoldersMax + 1);
     EXPECT_FALSE(decode_heartbeat(encode(beat)).ok());

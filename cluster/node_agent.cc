@@ -9,50 +9,16 @@
 #include <boost/asio/post.hpp>
 #include <cstdio>
 
+#include "cluster/node_task.h"
+
 namespace roost::cluster {
 
 using net::FrameLink;
 using net::FrameType;
 
-// One statement on this node.
-struct NodeAgent::Task {
-    Task(uint64_t stream_no, StatementSpec s, std::shared_ptr<FrameLink> link, ResultLinks &links)
-        : stream(stream_no), spec(std::move(s)), control(std::move(link)), out(control, links, stream) {}
-
-    const uint64_t stream;
-    const StatementSpec spec;
-    const std::shared_ptr<FrameLink> control;
-
-    // Guarded by the agent's mutex.
-    Phase phase = Phase::queued;
-    std::shared_ptr<Execution> execution;
-    Status cancel_reason;
-    int64_t deadline_us = 0;  // of execution; 0 before it starts and when there is none
-    bool holds_slot = false;
-    Uuid holder;  // its name in the ledger, once it has asked
-    Progress::Phase reported = Progress::Phase::queued;
-    Grant grant;  // set before the task is resumed
-
-    // The worker that advances the task; handed over through the agent's mutex.
-    Stage stage = Stage::plan;
-    ResultOutput out;
-    NodeTimings timings;
-    int64_t stage_since_us = 0;
-    int64_t parked_since_us = 0;
-    bool started = false;
-};
-
 namespace {
 
 constexpr int64_t kDrainLinger_us = 250'000;
-constexpr std::string_view kWouldWait = "would_wait";
-
-// It may wait so long, and then another node is asked: no error.
-bool is_patient(const StatementSpec &spec) { return spec.no_wait && spec.patience_us > 0; }
-
-Status would_wait() {
-    return Status(Code::resource_exhausted, "it would wait for memory").with_name(std::string(kWouldWait));
-}
 
 uint64_t resident_bytes() {
     FILE *file = std::fopen("/proc/self/statm", "re");
@@ -66,23 +32,12 @@ uint64_t resident_bytes() {
 
 constexpr uint32_t kCacheReportEveryMs = 500;
 
-uint32_t slot_workers(admission::Profile) {
-    return 3;
-}  // the longest ladder has three slots; the profile can change at run time
-
 // The gateway runs what it can again elsewhere.
 Status stopping() {
     return Status(Code::unavailable, "the node is shutting down")
         .with_name(std::string(kNodeStopping))
         .with_sqlstate("57P01")
         .with_retryable(true);
-}
-
-Status no_memory(const StatementSpec &spec) {
-    return Status(Code::resource_exhausted, "the statement waited " + std::to_string(spec.admission_wait_ms) +
-                                                " ms for memory on this node and got none")
-        .with_name("admission_timeout")
-        .with_hint("run it again when fewer large statements run, or raise admission_wait_ms");
 }
 
 }  // namespace
@@ -96,11 +51,19 @@ NodeAgent::NodeAgent(NodeAgentOptions options, Engine &engine, const Clock &cloc
       loop_(loop),
       result_links_([this] { return dial(true); }),
       all_done_(loop.get_executor()),
-      jitter_(std::hash<Uuid>()(Uuid::make())),
-      ledger_({.budget_bytes = options_.hello.budget_bytes, .profile = options_.profile, .random = &jitter_}),
+      admission_({.budget_bytes = options_.hello.budget_bytes,
+                  .profile = options_.profile,
+                  .threads = options_.hello.cpus,
+                  .max_bucket_fraction = options_.max_bucket_fraction,
+                  .groups = options_.groups},
+                 engine_, clock_, log_, [this](const admission::Outcome &outcome) { take(outcome); }),
+      memory_watch_(options_.hello.memory_bytes),
       small_pool_("small", options_.small_workers),
-      slot_pool_("slot", slot_workers(options_.profile)),
-      cancel_pool_("cancel", 1) {}
+      slot_pool_("slot", admission_.running_max()),
+      cancel_pool_("cancel", 1),
+      memory_pool_("memory", 1) {
+    if (!options_.resident_bytes) options_.resident_bytes = resident_bytes;
+}
 
 NodeAgent::~NodeAgent() { stop(); }
 
@@ -113,9 +76,11 @@ void NodeAgent::hang_up() {
 void NodeAgent::stop() {
     hang_up();
     cancel_all(stopping());
+    memory_pool_.stop();
     small_pool_.stop();
     slot_pool_.stop();
     cancel_pool_.stop();
+    admission_.stop();
     result_links_.close_all();
 }
 
@@ -191,12 +156,13 @@ bool NodeAgent::send_heartbeat(FrameLink &control, bool whole_cache) {
     {
         MutexLock lock(mutex_);
         beat.running = static_cast<uint32_t>(tasks_.size());
-        beat.waiting = ledger_.waiting();
-        beat.granted_bytes = ledger_.granted_bytes();
     }
+    beat.waiting = admission_.waiting();
+    beat.granted_bytes = admission_.granted_bytes();
+    beat.memory = admission_.report();
     beat.queued = static_cast<uint32_t>(small_pool_.queued() + slot_pool_.queued());
     beat.used_bytes = engine_.used_bytes();
-    beat.resident_bytes = resident_bytes();
+    beat.resident_bytes = options_.resident_bytes();
     if (options_.cpus) beat.cpus = options_.cpus();
     beat.stopping = draining_;
     std::string frame;
@@ -234,6 +200,7 @@ net::Task<void> NodeAgent::abandon_all(Status why) {
         co_await all_done_.wait_for(std::chrono::milliseconds(100));
     }
     for (const Uuid &session : sessions) end_session(session);
+    take(admission_.close_kept());
     result_links_.close_all();
     clearing_ = draining_;
 }
@@ -279,30 +246,67 @@ net::Task<void> NodeAgent::tick() {
         co_await timer.async_wait(net::asio::use_awaitable);
         const int64_t now_us = clock_.monotonic_us();
         std::vector<TaskPtr> late;
-        std::vector<TaskPtr> waited;
-        std::vector<admission::SlotGrant> granted;
         {
             MutexLock lock(mutex_);
             for (const auto &[stream, task] : tasks_) {
                 if (task->deadline_us != 0 && now_us >= task->deadline_us) late.push_back(task);
             }
-            admission::Outcome outcome = ledger_.tick(now_us);
-            for (const admission::WaitEnd &end : outcome.ends) {
-                if (const auto found = by_holder_.find(end.statement); found != by_holder_.end()) {
-                    waited.push_back(found->second);
-                }
-            }
-            granted = std::move(outcome.grants);
         }
-        resume_granted(granted);
+        take(admission_.tick());
+        if (!watching_.exchange(true)) memory_pool_.push([this] { watch_memory(); });
         for (const TaskPtr &task : late) {
             cancel(task, Status(Code::timeout, "canceling statement due to statement timeout: it ran longer than " +
                                                    std::to_string(task->spec.timeout_ms) + " ms"));
         }
-        for (const TaskPtr &task : waited) cancel(task, is_patient(task->spec) ? would_wait() : no_memory(task->spec));
         report_progress(n % 10 == 0);
         if (n % 1200 == 0) small_pool_.push([this] { engine_.sweep(); });
     }
+}
+
+void NodeAgent::watch_memory() {
+    for (bool trimmed = false;;) {
+        const auto verdict = memory_watch_.look(options_.resident_bytes(), trimmed, clock_.monotonic_us());
+        take(admission_.set_pressure(verdict.pressure));
+        if (verdict.end_one) end_furthest_over();
+        if (!verdict.trim) break;
+        engine_.trim();
+        trimmed = true;
+    }
+    watching_ = false;
+}
+
+// The process is about to be more than the machine gives it: better one statement than all of them.
+void NodeAgent::end_furthest_over() {
+    const auto overruns = admission_.overruns();
+    TaskPtr furthest;
+    int64_t over_bytes = 0;
+    {
+        MutexLock lock(mutex_);
+        for (const auto &[bytes, account] : overruns) {
+            const auto found = by_holder_.find(account);
+            if (found == by_holder_.end() || !found->second->cancel_reason.ok()) continue;
+            furthest = found->second;
+            over_bytes = bytes;
+            break;
+        }
+        const bool known = furthest != nullptr;
+        // Of those without a limit of their own nobody knows: the one that runs longest.
+        for (const auto &[stream, task] : tasks_) {
+            if (known) break;
+            if (!task->started || !task->cancel_reason.ok()) continue;
+            if (!furthest || task->stage_since_us < furthest->stage_since_us) furthest = task;
+        }
+    }
+    if (!furthest) return;
+    admission_.count_cancelled_for_memory();
+    log_.error("ended_for_memory", {{"statement_id", furthest->spec.id}, {"over_bytes", over_bytes}});
+    cancel(furthest,
+           Status(Code::resource_exhausted,
+                  "the statement was ended because its node was about to run out of memory: of those that ran "
+                  "there it was furthest over its grant")
+               .with_name("ended_for_memory")
+               .with_sqlstate("53200")
+               .with_hint("run it again; aggregates like list() hold memory that no limit counts"));
 }
 
 // All that run or wait, or those for whom that has changed.
@@ -314,7 +318,7 @@ void NodeAgent::report_progress(bool all) {
             Progress progress;
             if (task->phase == Phase::waiting) {
                 progress.phase = Progress::Phase::waiting;
-                progress.place = ledger_.place(task->holder);
+                progress.place = admission_.place(task->holder);
             } else if (task->started) {
                 progress.phase = Progress::Phase::running;
             } else {
@@ -346,6 +350,9 @@ void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame f
         case FrameType::cancel:
             on_cancel(frame);
             return;
+        case FrameType::set_profile:
+            on_set_profile(control, frame);
+            return;
         case FrameType::end_session: {
             if (auto id = decode_id(frame.payload); id.ok()) {
                 {
@@ -373,6 +380,21 @@ void NodeAgent::on_frame(const std::shared_ptr<FrameLink> &control, net::Frame f
             log_.warn("unexpected_frame", {{"type", static_cast<int>(frame.type)}});
             return;
     }
+}
+
+void NodeAgent::on_set_profile(const std::shared_ptr<FrameLink> &control, const net::Frame &frame) {
+    const auto message = decode_set_profile(frame.payload);
+    const auto profile = message.ok() ? admission::parse_profile(message->profile) : std::nullopt;
+    Completion done;
+    if (profile) {
+        take(admission_.set_profile(*profile));
+        log_.info("admission_profile_set", {{"profile", message->profile}});
+        send_heartbeat(*control, false);  // who asked sees it at once; a closed link is noticed by its reader
+    } else {
+        done.status = message.ok() ? Status(Code::invalid_argument, "there is no admission profile of that name")
+                                   : message.status();
+    }
+    (void)ResultOutput(control, result_links_, frame.stream).end(done);  // false: nobody is left to tell
 }
 
 void NodeAgent::on_dispatch(const std::shared_ptr<FrameLink> &control, net::Frame frame) {
@@ -426,7 +448,7 @@ void NodeAgent::enqueue(const TaskPtr &task) {
 
 void NodeAgent::cancel(const TaskPtr &task, Status reason) {
     std::shared_ptr<Execution> execution;
-    std::vector<admission::SlotGrant> granted;
+    admission::Outcome next;
     bool idle = false;
     {
         MutexLock lock(mutex_);
@@ -435,13 +457,13 @@ void NodeAgent::cancel(const TaskPtr &task, Status reason) {
         task->deadline_us = 0;
         execution = task->execution;
         // Nothing happens when the ledger itself has ended the wait.
-        if (task->phase == Phase::waiting) granted = ledger_.abandon(task->holder, clock_.monotonic_us()).grants;
+        if (task->phase == Phase::waiting) next = admission_.abandon(task->holder);
         // Nobody is at it: it ends on a thread that is not busy with other statements. Whoever has it in his queue
         // finds it taken.
         idle = task->phase != Phase::running;
         if (idle) task->phase = Phase::queued;
     }
-    resume_granted(granted);
+    take(next);
     if (execution) execution->cancel(std::move(reason));
     if (idle) cancel_pool_.push([this, task] { advance(task); });
 }
@@ -449,329 +471,6 @@ void NodeAgent::cancel(const TaskPtr &task, Status reason) {
 Status NodeAgent::cancel_reason(const TaskPtr &task) {
     MutexLock lock(mutex_);
     return task->cancel_reason;
-}
-
-void NodeAgent::advance(const TaskPtr &task) {
-    {
-        MutexLock lock(mutex_);
-        if (task->phase != Phase::queued) return;  // another thread has taken it
-        task->phase = Phase::running;
-    }
-    const int64_t now_us = clock_.monotonic_us();
-    if (task->stage == Stage::plan) task->timings.queued_us += now_us - task->stage_since_us;
-    if (task->parked_since_us != 0) {
-        task->timings.blocked_us += now_us - task->parked_since_us;
-        task->parked_since_us = 0;
-    }
-    if (Status reason = cancel_reason(task); !reason.ok()) return finish(task, reason);
-    if (task->stage == Stage::plan && !do_plan(task)) return;
-    if (task->stage == Stage::admit && !do_admit(task)) return;
-    if (task->stage == Stage::start && !do_start(task)) return;
-    do_step(task);
-}
-
-// False: the task has ended or was handed on.
-bool NodeAgent::do_plan(const TaskPtr &task) {
-    const StatementSpec &spec = task->spec;
-    auto created = engine_.create(spec);
-    if (!created.ok()) {
-        finish(task, created.status());
-        return false;
-    }
-    {
-        MutexLock lock(mutex_);
-        task->execution = std::move(*created);
-    }
-    if (Status reason = cancel_reason(task); !reason.ok()) {
-        finish(task, reason);
-        return false;
-    }
-    const bool pinned = spec.transaction != TransactionAction::autocommit;
-    const bool ends_transaction =
-        spec.transaction == TransactionAction::commit || spec.transaction == TransactionAction::rollback;
-    if (ends_transaction) {
-        task->grant = {Grant::Lane::pinned, 0, 0};
-        task->stage = Stage::start;
-        return true;
-    }
-    if (spec.shape_is_large && spec.work == Work::execute) {
-        task->stage = Stage::admit;
-        return true;
-    }
-    const int64_t since_us = clock_.monotonic_us();
-    // Planning is bounded by the statement's own time limit as well.
-    if (spec.timeout_ms > 0) {
-        MutexLock lock(mutex_);
-        task->deadline_us = since_us + spec.timeout_ms * 1000;
-    }
-    auto plan = task->execution->plan();
-    task->timings.plan_us = clock_.monotonic_us() - since_us;
-    if (!plan.ok()) {
-        fail(task, plan.status());
-        return false;
-    }
-    if (spec.work == Work::describe) {
-        task->out.header(plan->header);
-        finish(task, Status());
-        return false;
-    }
-    if (plan->fits_small) {
-        task->grant = {pinned ? Grant::Lane::pinned : Grant::Lane::small, 0, 0};
-        task->stage = Stage::start;
-    } else {
-        task->stage = Stage::admit;
-    }
-    return true;
-}
-
-// Always hands the task on or ends it: false.
-bool NodeAgent::do_admit(const TaskPtr &task) {
-    using Kind = admission::Ledger::Answer::Kind;
-    const int64_t now_us = clock_.monotonic_us();
-    task->stage = Stage::start;
-    task->stage_since_us = now_us;
-    const bool keeps = keeps_slot(*task);
-    const Uuid holder = keeps ? task->spec.session : Uuid::make();
-    admission::Ledger::Answer answer;
-    bool has_slot = false;
-    Status refusal = would_wait();
-    {
-        MutexLock lock(mutex_);
-        task->deadline_us = 0;  // the wait for memory is not counted
-        const auto held = session_slots_.find(holder);
-        if (!task->cancel_reason.ok()) {
-            // ends below
-        } else if (held != session_slots_.end()) {
-            task->grant = held->second;
-            task->holds_slot = has_slot = true;
-            task->phase = Phase::queued;
-        } else if (by_holder_.emplace(holder, task).second) {
-            task->holder = holder;
-            const bool patient = is_patient(task->spec);
-            const int64_t wait_us = patient ? task->spec.patience_us : task->spec.admission_wait_ms * 1000;
-            answer = ledger_.request(
-                {.account = holder, .no_wait = task->spec.no_wait && !patient, .admission_wait_us = wait_us}, now_us);
-            if (answer.kind == Kind::refused) refusal = no_memory(task->spec);
-            if (answer.kind == Kind::waiting) task->phase = Phase::waiting;
-        } else {
-            refusal = Status(Code::failed_precondition, "another statement of this session waits for memory");
-        }
-    }
-    if (has_slot) {
-        enqueue(task);
-        return false;
-    }
-    if (answer.kind == Kind::granted) {
-        resume_granted({answer.grant});
-        return false;  // goes on in the slot pool
-    }
-    if (answer.kind == Kind::waiting) return false;
-    if (Status reason = cancel_reason(task); !reason.ok()) {
-        finish(task, reason);
-        return false;
-    }
-    finish(task, std::move(refusal));
-    return false;
-}
-
-void NodeAgent::resume_granted(const std::vector<admission::SlotGrant> &grants) {
-    std::vector<TaskPtr> resumed;
-    {
-        MutexLock lock(mutex_);
-        for (const admission::SlotGrant &grant : grants) {
-            const auto found = by_holder_.find(grant.statement);
-            if (found == by_holder_.end()) continue;
-            Task &task = *found->second;
-            const bool pinned = task.spec.transaction != TransactionAction::autocommit;
-            task.grant = {pinned ? Grant::Lane::pinned : Grant::Lane::slot, grant.slot, grant.bytes};
-            task.holds_slot = true;
-            if (keeps_slot(task)) session_slots_[grant.statement] = task.grant;
-            task.timings.admission_us = grant.waited_us;
-            task.phase = Phase::queued;
-            resumed.push_back(found->second);
-        }
-    }
-    for (const TaskPtr &task : resumed) enqueue(task);
-}
-
-bool NodeAgent::do_start(const TaskPtr &task) {
-    const int64_t now_us = clock_.monotonic_us();
-    task->stage_since_us = now_us;
-    {
-        MutexLock lock(mutex_);
-        if (task->spec.timeout_ms > 0) task->deadline_us = now_us + task->spec.timeout_ms * 1000;
-        task->started = true;
-    }
-    Status status = task->execution->start(task->grant);
-    if (!status.ok()) {
-        fail(task, std::move(status));
-        return false;
-    }
-    task->stage = Stage::step;
-    return true;
-}
-
-void NodeAgent::do_step(const TaskPtr &task) {
-    for (;;) {
-        auto more = task->execution->step(task->out);
-        if (!more.ok()) return fail(task, more.status());
-        if (!task->out.broken().ok()) return finish(task, task->out.broken());
-        if (!*more) return finish(task, Status());
-        if (park(task)) return;
-    }
-}
-
-// True: the task is somebody else's now.
-bool NodeAgent::park(const TaskPtr &task) {
-    {
-        MutexLock lock(mutex_);
-        task->phase = Phase::parked;
-        task->parked_since_us = clock_.monotonic_us();
-    }
-    const bool parked = task->out.park([this, task] {
-        {
-            MutexLock lock(mutex_);
-            if (task->phase != Phase::parked) return;  // a cancel was first
-            task->phase = Phase::queued;
-        }
-        enqueue(task);
-    });
-    if (parked) return true;
-    MutexLock lock(mutex_);
-    if (task->phase != Phase::parked) return true;  // a cancel has queued it
-    task->phase = Phase::running;
-    task->parked_since_us = 0;
-    return false;
-}
-
-void NodeAgent::fail(const TaskPtr &task, Status status) {
-    if (!start_again_in_slot(task, status)) finish(task, std::move(status));
-}
-
-// The small lane is for what an estimate calls small; what ran out of memory there was not, and gets a slot of its own
-// if nobody has seen anything of it yet.
-bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
-    const bool out_of_memory = status.code() == Code::resource_exhausted && status.sqlstate() == "53200";
-    // A commit that failed may have been taken all the same.
-    if (!out_of_memory || status.name() == kCommitFailed || task->holds_slot ||
-        task->spec.transaction != TransactionAction::autocommit || task->spec.work != Work::execute ||
-        !cancel_reason(task).ok() || !task->out.restart()) {
-        return false;
-    }
-    (void)task->execution->finish(status);  // rolls back; what it says of the first attempt is of no use to anybody
-    log_.info("small_lane_too_small", {{"statement_id", task->spec.id}});
-    auto created = engine_.create(task->spec);
-    if (!created.ok()) {
-        finish(task, created.status());
-        return true;
-    }
-    {
-        MutexLock lock(mutex_);
-        task->execution = std::move(*created);
-        task->deadline_us = 0;
-        task->started = false;
-    }
-    task->stage = Stage::admit;
-    (void)do_admit(task);
-    return true;
-}
-
-void NodeAgent::finish(const TaskPtr &task, Status status) {
-    const bool refused = !status.ok() && status.name() == kWouldWait;
-    const int64_t now_us = clock_.monotonic_us();
-    Completion completion;
-    if (task->execution) {
-        completion = task->execution->finish(status);
-    } else {
-        completion.status = status;
-    }
-    // The reason of a cancel is what the client should read, not the interrupt that followed from it.
-    if (Status reason = cancel_reason(task); !reason.ok() && !completion.status.ok()) completion.status = reason;
-    completion.timings.queued_us = task->timings.queued_us;
-    completion.timings.plan_us = task->timings.plan_us;
-    completion.timings.admission_us = task->timings.admission_us;
-    completion.timings.blocked_us = task->timings.blocked_us;
-    if (task->started) completion.timings.execute_us = now_us - task->stage_since_us;
-    completion.granted_bytes = task->grant.bytes;
-    completion.ran_large = task->holds_slot;
-    std::shared_ptr<Execution> execution;
-    {
-        MutexLock lock(mutex_);
-        execution = std::move(task->execution);
-    }
-    execution.reset();  // what it still held is back before it is lent again
-    std::vector<admission::SlotGrant> next;
-    {
-        MutexLock lock(mutex_);
-        next = release(*task);
-    }
-    resume_granted(next);
-    if (refused) {
-        task->out.single(FrameType::refused, {});
-    } else if (!task->out.end(completion)) {
-        log_.info("result_undeliverable", {{"statement_id", task->spec.id}});
-    }
-    const ReadBytes read = completion.read_bytes();
-    log_.info("statement", {{"statement_id", task->spec.id},
-                            {"status", completion.status.ok() ? std::string_view("done") : completion.status.name()},
-                            {"rows", completion.rows},
-                            {"queued_us", completion.timings.queued_us},
-                            {"plan_us", completion.timings.plan_us},
-                            {"admission_us", completion.timings.admission_us},
-                            {"execute_us", completion.timings.execute_us},
-                            {"granted_bytes", completion.granted_bytes},
-                            {"store_bytes", read.store_bytes},
-                            {"peer_bytes", read.peer_bytes},
-                            {"cache_bytes", read.cache_bytes}});
-    if (clearing_) net::asio::post(loop_, [this] { all_done_.notify(); });
-}
-
-bool NodeAgent::keeps_slot(const Task &task) const {
-    return task.spec.internal && task.spec.transaction == TransactionAction::in_session;
-}
-
-// The task is out of the tables; what waited for what it held.
-std::vector<admission::SlotGrant> NodeAgent::release(Task &task) {
-    task.phase = Phase::ended;
-    tasks_.erase(task.stream);
-    if (const auto found = by_holder_.find(task.holder); found != by_holder_.end() && found->second.get() == &task) {
-        by_holder_.erase(found);
-    }
-    const TransactionAction action = task.spec.transaction;
-    const bool ends = action == TransactionAction::commit || action == TransactionAction::rollback;
-    if (ends || (keeps_slot(task) && ending_sessions_.contains(task.spec.session))) {
-        return release_session(task.spec.session);
-    }
-    if (!task.holds_slot || keeps_slot(task)) return {};
-    return ledger_.release(task.holder, clock_.monotonic_us()).grants;
-}
-
-std::vector<admission::SlotGrant> NodeAgent::release_session(const Uuid &session) {
-    ending_sessions_.erase(session);
-    if (session_slots_.erase(session) == 0) return {};
-    return ledger_.release(session, clock_.monotonic_us()).grants;
-}
-
-void NodeAgent::end_session(const Uuid &session) {
-    engine_.end_session(session);
-    give_back_session(session);
-}
-
-// What an ended session held of the ledger.
-void NodeAgent::give_back_session(const Uuid &session) {
-    std::vector<admission::SlotGrant> next;
-    {
-        MutexLock lock(mutex_);
-        if (!session_slots_.contains(session)) return;
-        const bool busy = std::any_of(tasks_.begin(), tasks_.end(),
-                                      [&](const auto &entry) { return entry.second->spec.session == session; });
-        if (busy) {
-            ending_sessions_.insert(session);  // its memory is back when that statement has ended
-        } else {
-            next = release_session(session);
-        }
-    }
-    resume_granted(next);
 }
 
 }  // namespace roost::cluster

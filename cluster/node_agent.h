@@ -17,8 +17,9 @@
 #include "admission/ledger.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "base/random.h"
+#include "cluster/memory_watch.h"
 #include "cluster/messages.h"
+#include "cluster/node_admission.h"
 #include "cluster/result_output.h"
 #include "cluster/worker_pool.h"
 #include "engine/engine.h"
@@ -33,7 +34,10 @@ struct NodeAgentOptions {
     Hello hello;  // what the node says of itself
     // Its effective CPUs now; empty: as in hello. Called on the loop with each heartbeat.
     std::function<uint32_t()> cpus;
+    std::function<uint64_t()> resident_bytes{};  // of the process; empty: what the system says
     admission::Profile profile = admission::Profile::equal_2;
+    double max_bucket_fraction = 1.0 / 3;  // of the budget, required for one statement: under auto
+    std::vector<admission::GroupOptions> groups{};
     uint32_t small_workers = 8;  // planning and small lane
     uint32_t queue_max = 100;    // statements beyond those that run
     int64_t dial_timeout_ms = 5'000;
@@ -74,6 +78,7 @@ private:
     void on_dispatch(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
     void on_read(const std::shared_ptr<net::FrameLink> &control, net::Frame frame);
     void on_cancel(const net::Frame &frame);
+    void on_set_profile(const std::shared_ptr<net::FrameLink> &control, const net::Frame &frame);
     void report_progress(bool all);
     Result<std::shared_ptr<net::FrameLink>> dial(bool result_link);
 
@@ -81,6 +86,9 @@ private:
     void advance(const TaskPtr &task);
     bool do_plan(const TaskPtr &task);
     bool do_admit(const TaskPtr &task);
+    bool enter_lane(Task &task);
+    void leave_lane(Task &task);
+    NodeAdmission::Ask ask_of(Task &task) const;
     bool do_start(const TaskPtr &task);
     void do_step(const TaskPtr &task);
     void fail(const TaskPtr &task, Status status);
@@ -96,14 +104,20 @@ private:
     // `affected`: of work on the cache, bytes.
     void end_read(const ReadPtr &read, Status status, std::optional<uint64_t> affected = {});
 
+    // One at a time, on its own thread.
+    void watch_memory();
+    void end_furthest_over();
+
     // Any thread.
     void cancel(const TaskPtr &task, Status reason);
     void cancel_all(const Status &reason);
     void enqueue(const TaskPtr &task);
-    void resume_granted(const std::vector<admission::SlotGrant> &grants);
+    void take(const admission::Outcome &outcome);
+    Status end_of_wait(admission::WaitEnd::Why why, const StatementSpec &spec);
     bool keeps_slot(const Task &task) const;
-    std::vector<admission::SlotGrant> release_session(const Uuid &session) ROOST_REQUIRES(mutex_);
-    std::vector<admission::SlotGrant> release(Task &task) ROOST_REQUIRES(mutex_);
+    bool keeps_cache(const Task &task) const;
+    admission::Outcome release_session(const Uuid &session) ROOST_REQUIRES(mutex_);
+    admission::Outcome release(Task &task) ROOST_REQUIRES(mutex_);
 
     NodeAgentOptions options_;
     Engine &engine_;
@@ -125,12 +139,14 @@ private:
     // of its first statement until then.
     std::unordered_map<Uuid, Grant> session_slots_ ROOST_GUARDED_BY(mutex_);
     std::unordered_set<Uuid> ending_sessions_ ROOST_GUARDED_BY(mutex_);  // hold a slot; a last statement still runs
-    SeededRandom jitter_;                                                // of the waits
-    admission::Ledger ledger_ ROOST_GUARDED_BY(mutex_);
 
+    NodeAdmission admission_;   // may be called under mutex_
+    MemoryWatch memory_watch_;  // of memory_pool_'s thread
+    std::atomic<bool> watching_ = false;
     WorkerPool small_pool_;
     WorkerPool slot_pool_;
     WorkerPool cancel_pool_;  // ends what was cancelled, when the others are busy
+    WorkerPool memory_pool_;  // looks at the process's size, and trims it
 };
 
 }  // namespace roost::cluster

@@ -34,6 +34,10 @@ public:
         std::string token = kTestToken;
         int64_t pid = 1;
         uint32_t cpus = 1;
+        admission::Profile profile = admission::Profile::equal_2;
+        std::vector<admission::GroupOptions> groups{};
+        uint64_t memory_bytes = 0;
+        std::function<uint64_t()> resident_bytes{};
     };
     TestNode(const std::string &socket, const Clock &clock, obs::Log &log, Options options)
         : id(options.id),
@@ -76,6 +80,10 @@ private:
         agent.hello.pid = options.pid;
         agent.hello.cpus = options.cpus;
         agent.hello.budget_bytes = options.budget_bytes;
+        agent.profile = options.profile;
+        agent.groups = options.groups;
+        agent.hello.memory_bytes = options.memory_bytes;
+        agent.resident_bytes = options.resident_bytes;
         agent.small_workers = options.small_workers;
         agent.queue_max = options.queue_max;
         return agent;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "config/catalogs_file.h"
+#include "config/groups_file.h"
 #include "config/settings_file.h"
 
 namespace roost::config {
@@ -186,6 +187,7 @@ Result<Settings> load(Command command, const std::vector<std::string> &flags, co
     ROOST_RETURN_IF_ERROR(apply(chosen, settings));
     ROOST_RETURN_IF_ERROR(check_together(command, settings));
     ROOST_RETURN_IF_ERROR(read_catalogs(settings));
+    ROOST_RETURN_IF_ERROR(read_groups(settings));
     return settings;
 }
 

@@ -35,6 +35,16 @@ struct CatalogEntry {
     DatabaseLocation catalog;
 };
 
+// A group of the workload: whose statements take turns for memory together.
+struct WorkloadGroup {
+    std::string name;  // empty: of all who are in no other
+    double weight = 1;
+    int32_t priority = 0;
+    uint32_t running_max = 0;       // 0: no cap
+    uint64_t memory_max_bytes = 0;  // 0: no cap
+    std::vector<std::string> users;
+};
+
 inline constexpr uint64_t kCacheAuto = UINT64_MAX;
 
 struct Settings {
@@ -87,7 +97,12 @@ struct Settings {
     uint64_t sql_text_max_bytes = 0, message_max_bytes = 0, inline_result_max_bytes = 0;
     uint32_t page_rows = 0, page_rows_max = 0;
     uint32_t node_queue_max = 0, gateway_connections_max = 0;
-    std::string admission_profile;  // single | equal_2 | decaying_2 | decaying_3
+    std::string admission_profile;  // auto | single | equal_2 | decaying_2 | decaying_3
+    double session_max_bucket_fraction = 0;
+    std::string grant_feedback_enabled;  // true | false
+    double grant_feedback_safety_multiplier = 0;
+    std::string admission_groups;       // file of groups of the workload
+    std::vector<WorkloadGroup> groups;  // what it says; empty when there is no file
 
     // By the setting's name.
     std::map<std::string, Source, std::less<>> sources;

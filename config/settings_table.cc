@@ -118,6 +118,17 @@ Access address(Address Settings::*member, UnixSocket unix_socket) {
         [unix_socket](std::string_view value) { return parse_address(value, unix_socket); }, written<Address>);
 }
 
+Access number(double Settings::*member, double min, double max) {
+    const auto parse = [min, max](std::string_view value) -> Result<double> {
+        ROOST_ASSIGN_OR_RETURN(const double number, parse_number(value));
+        if (number >= min && number <= max) return number;
+        return Status(Code::invalid_argument, "'" + std::string(value.substr(0, 40)) +
+                                                  "' is out of range; it goes from " + format_number(min) + " to " +
+                                                  format_number(max));
+    };
+    return access("NUMBER", member, parse, format_number);
+}
+
 Access join_url() {
     const auto parse = [](std::string_view value) -> Result<std::optional<Address>> {
         if (value.empty()) return std::optional<Address>();
@@ -282,8 +293,8 @@ void add_limits(std::vector<Setting> &table) {
                         "Silence after which a node is no longer a member"));
     table.push_back(row("statement_timeout_ms", kFront, duration(&S::statement_timeout_ms, 0, 30 * kDay), "10m",
                         "Longest run of a statement that asks for no other; 0: no limit"));
-    table.push_back(row("admission_wait_ms", kAll, duration(&S::admission_wait_ms, 0, kDay), "5m",
-                        "Longest wait of a statement for memory"));
+    table.push_back(row("statement_admission_wait_ms", kAll, duration(&S::admission_wait_ms, 0, kDay), "5m",
+                        "Longest wait of a statement for memory; 0: it runs at once, at whatever size is free"));
     table.push_back(row("session_idle_timeout_ms", kFront, duration(&S::session_idle_timeout_ms, kSecond, 30 * kDay),
                         "15m", "An HTTP session that is not used for this long is closed"));
     table.push_back(row("session_life_ms", kFront, duration(&S::session_life_ms, kSecond, 365 * kDay), "4h",
@@ -316,9 +327,20 @@ void add_limits(std::vector<Setting> &table) {
                         "Statements that may stand at one node, running ones not counted"));
     table.push_back(row("gateway_connections_max", kFront, count(&S::gateway_connections_max, 1, 1'000'000), "10000",
                         "Client connections of a gateway"));
-    table.push_back(row("admission_profile", kAll,
-                        choice({"single", "equal_2", "decaying_2", "decaying_3"}, &S::admission_profile), "equal_2",
-                        "How a node divides its memory among statements that run at once"));
+    table.push_back(
+        row("admission_profile", kAll,
+            choice({"auto", "single", "equal_2", "decaying_2", "decaying_3"}, &S::admission_profile), "equal_2",
+            "How a node divides its memory among statements that run at once: by their estimates (auto), or "
+            "into fixed slots"));
+    table.push_back(row("session_max_bucket_fraction", kAll, number(&S::session_max_bucket_fraction, 0.01, 1), "0.3333",
+                        "Under auto, the most of a node's budget that is required for one statement"));
+    table.push_back(row("grant_feedback_enabled", kAll, choice({"true", "false"}, &S::grant_feedback_enabled), "true",
+                        "Under auto, whether a statement is sized by what its last runs used"));
+    table.push_back(row("grant_feedback_safety_multiplier", kAll, number(&S::grant_feedback_safety_multiplier, 1, 100),
+                        "1.25", "What a statement gets of what its last runs used at most"));
+    table.push_back(row("admission_groups", kAll, text("FILE", &S::admission_groups), "{dir}/groups.toml",
+                        "File of groups of users that take turns for memory, a section [NAME] each with users, weight, "
+                        "priority, running_max and memory_max; none is fine"));
 }
 
 }  // namespace

@@ -105,6 +105,9 @@ TEST(Load, defaults_are_those_that_are_documented) {
     EXPECT_EQ(settings->node_queue_max, 100U);
     EXPECT_EQ(settings->gateway_connections_max, 10'000U);
     EXPECT_EQ(settings->admission_profile, "equal_2");
+    EXPECT_EQ(settings->session_max_bucket_fraction, 0.3333);
+    EXPECT_EQ(settings->grant_feedback_enabled, "true");
+    EXPECT_EQ(settings->grant_feedback_safety_multiplier, 1.25);
     EXPECT_FALSE(settings->join.has_value());
     EXPECT_TRUE(settings->is_default("http"));
     EXPECT_EQ(settings->sources.at("http").where, "default");

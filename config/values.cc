@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -180,6 +181,19 @@ std::string format_duration(int64_t duration_ms) {
         }
     }
     return std::to_string(duration_ms) + "ms";
+}
+
+Result<double> parse_number(std::string_view text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value)) return value;
+    return Status(Code::invalid_argument, "'" + std::string(text.substr(0, 40)) + "' is not a number");
+}
+
+std::string format_number(double value) {
+    char buffer[32];
+    const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+    return error == std::errc() ? std::string(buffer, end) : std::string("0");
 }
 
 Result<int64_t> parse_integer(std::string_view text, int64_t min, int64_t max) {

@@ -21,6 +21,9 @@ std::string format_bytes(uint64_t bytes);
 Result<int64_t> parse_duration_ms(std::string_view text);
 std::string format_duration(int64_t duration_ms);
 
+// 0.25, 1, 1e3: finite.
+Result<double> parse_number(std::string_view text);
+std::string format_number(double value);
 Result<int64_t> parse_integer(std::string_view text, int64_t min, int64_t max);
 
 // A place to listen at or connect to: a host and port, or a Unix socket.

@@ -39,7 +39,7 @@ void AutocommitExecution::leave() {
     query_.reset();  // before its connection, which may end here
     if (connection_) instance_->give_back(std::move(connection_));
     if (slot_ && instance_) {
-        if (const auto pool = catalog(); pool.ok()) (*pool)->give_back_slot(*slot_, std::move(instance_));
+        if (const auto pool = catalog(); pool.ok()) (*pool)->give_back_slot(*slot_, std::move(instance_), keeps_);
     }
     slot_.reset();
     instance_.reset();
@@ -84,8 +84,9 @@ Status AutocommitExecution::enter_slot(const Grant &grant) {
         ROOST_ASSIGN_OR_RETURN(auto instance, pool->make_internal(grant.bytes));
         return enter(std::move(instance));
     }
-    ROOST_ASSIGN_OR_RETURN(auto instance, pool->take_slot(grant.slot, grant.bytes));
+    ROOST_ASSIGN_OR_RETURN(auto instance, pool->take_slot(grant.slot, grant.bytes + grant.elastic_bytes));
     slot_ = grant.slot;
+    keeps_ = grant.keeps;
     return enter(std::move(instance));
 }
 

@@ -67,12 +67,29 @@ Result<std::shared_ptr<InstancePool>> CatalogPools::find(const StatementSpec &sp
     return made;
 }
 
+std::vector<std::shared_ptr<InstancePool>> CatalogPools::all() const {
+    std::vector<std::shared_ptr<InstancePool>> pools;
+    for (const auto &[name, pool] : pools_) pools.push_back(pool);
+    MutexLock lock(mutex_);
+    for (const auto &[names, joint] : joints_) pools.push_back(joint.pool);
+    return pools;
+}
+
 uint64_t CatalogPools::used_bytes() const {
     uint64_t bytes = 0;
-    for (const auto &[name, pool] : pools_) bytes += pool->used_bytes();
-    MutexLock lock(mutex_);
-    for (const auto &[names, joint] : joints_) bytes += joint.pool->used_bytes();
+    for (const auto &pool : all()) bytes += pool->used_bytes();
     return bytes;
+}
+
+std::shared_ptr<Instance> CatalogPools::instance_of_slot(uint32_t slot) const {
+    for (const auto &pool : all()) {
+        if (auto instance = pool->instance_of_slot(slot)) return instance;
+    }
+    return nullptr;
+}
+
+void CatalogPools::drop_idle_slot(uint32_t slot) {
+    for (const auto &pool : all()) pool->drop_idle_slot(slot);
 }
 
 }  // namespace roost

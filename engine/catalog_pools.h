@@ -32,6 +32,9 @@ public:
 
     const std::map<std::string, std::shared_ptr<InstancePool>> &each() const { return pools_; }
     uint64_t used_bytes() const ROOST_EXCLUDES(mutex_);
+    // The instance that has the slot, in whichever pool; null: there is none.
+    std::shared_ptr<Instance> instance_of_slot(uint32_t slot) const ROOST_EXCLUDES(mutex_);
+    void drop_idle_slot(uint32_t slot) ROOST_EXCLUDES(mutex_);
 
 private:
     struct Joint {
@@ -40,6 +43,7 @@ private:
     };
     static constexpr size_t kJointMax = 8;
 
+    std::vector<std::shared_ptr<InstancePool>> all() const ROOST_EXCLUDES(mutex_);
     Result<std::shared_ptr<InstancePool>> make_joint(const std::vector<std::string> &catalogs) const;
 
     const InstancePoolOptions common_;

@@ -1,11 +1,14 @@
 #include "engine/engine.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <stop_token>
 #include <thread>
 
 #include "base/clock.h"
+#include "duckdb/common/allocator.hpp"
 #include "duckdb/common/file_system.hpp"
 #include "duckdb/main/database.hpp"
 #include "engine/catalog_watch.h"
@@ -51,6 +54,12 @@ public:
     Status drop_result(const Uuid &statement) override { return parts_.results->drop(statement); }
     void sweep() override;
 
+    Result<uint64_t> set_slot_limit(uint32_t slot, uint64_t bytes) override;
+    uint64_t slot_used_bytes(uint32_t slot) const override {
+        const auto instance = parts_.catalogs->instance_of_slot(slot);
+        return instance ? instance->used_bytes() : 0;
+    }
+    void trim() override;
     uint64_t used_bytes() const override { return parts_.catalogs->used_bytes(); }
     CacheReport cache_report(bool all) override { return parts_.cache ? report_of(*parts_.cache, all) : CacheReport(); }
     bool cache_changed() override { return parts_.cache && parts_.cache->blocks().has_changes(); }
@@ -166,6 +175,22 @@ Status DuckdbEngine::open_catalogs(const EngineOptions &options, const std::stri
         },
         *parts_.log);
     return Status();
+}
+
+Result<uint64_t> DuckdbEngine::set_slot_limit(uint32_t slot, uint64_t bytes) {
+    if (bytes == 0) {
+        parts_.catalogs->drop_idle_slot(slot);
+        return uint64_t{0};
+    }
+    const auto instance = parts_.catalogs->instance_of_slot(slot);
+    if (!instance) return uint64_t{0};
+    ROOST_RETURN_IF_ERROR(instance->set_memory_limit(bytes));
+    return instance->used_bytes();
+}
+
+void DuckdbEngine::trim() {
+    duckdb::Allocator::FlushAll();
+    ::malloc_trim(0);
 }
 
 void DuckdbEngine::sweep() {

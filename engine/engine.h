@@ -49,13 +49,17 @@ struct EngineOptions {
 struct Grant {
     enum class Lane : uint8_t {
         small,   // the shared small instance
-        slot,    // slot `slot` of the ladder: its own pooled instance, limit `bytes`
+        slot,    // slot `slot`: its own pooled instance, limit `bytes` + `elastic_bytes`
         pinned,  // the session's connection; `bytes` more than the base limit while it runs. An import's session has an
                  // instance of its own: `bytes` is its limit, from its first statement to the end of its transaction
     };
     Lane lane = Lane::small;
     uint32_t slot = 0;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;          // required
+    uint64_t elastic_bytes = 0;  // on top of it to begin with; slot
+    // slot: the instance keeps what it has cached when the statement ends, under the limit that it has then, until the
+    // slot is taken again or set_slot_limit says otherwise.
+    bool keeps = false;
 };
 
 struct PlanInfo {
@@ -126,6 +130,15 @@ public:
     virtual Status drop_result(const Uuid &statement) = 0;
     // Drops results past their retention and files of commits that failed; called now and then.
     virtual void sweep() = 0;
+
+    // Sets the memory limit of the instance that has the slot, running or kept, and returns what its buffer manager
+    // uses then, bytes; 0 where there is none. 0 bytes: a kept one is closed. resource_exhausted: more is pinned by
+    // what runs in it, and the limit stays what it was. Blocks while the engine evicts. Of one slot one call at a time,
+    // and none while an execution with that slot starts or finishes.
+    virtual Result<uint64_t> set_slot_limit(uint32_t /*slot*/, uint64_t /*bytes*/) { return uint64_t{0}; }
+    virtual uint64_t slot_used_bytes(uint32_t /*slot*/) const { return 0; }
+    // Gives memory that was freed and is still the process's back to the system. May take some milliseconds.
+    virtual void trim() {}
 
     // Memory that DuckDB's buffer managers hold now, all instances, bytes.
     virtual uint64_t used_bytes() const = 0;

@@ -75,6 +75,7 @@ private:
     std::unique_ptr<LakeConnection> connection_;
     std::unique_ptr<RunningQuery> query_;
     std::optional<uint32_t> slot_;
+    bool keeps_ = false;  // the slot's instance keeps its memory when this ends
     double scanned_rows_ = 0;
     std::optional<ResultOutput> output_;
 };

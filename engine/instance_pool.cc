@@ -147,6 +147,7 @@ Result<std::shared_ptr<Instance>> InstancePool::take_slot(uint32_t slot, uint64_
             instance = std::move(found->second);
             idle_slots_.erase(found);
         }
+        if (instance) taken_slots_[slot] = instance;
     }
     // One that can't be brought to the new limit is replaced: the grant must hold.
     if (instance && !instance->broken() && instance->set_memory_limit(bytes).ok()) return instance;
@@ -154,15 +155,30 @@ Result<std::shared_ptr<Instance>> InstancePool::take_slot(uint32_t slot, uint64_
     ROOST_ASSIGN_OR_RETURN(instance, Instance::make(instance_options(options_.threads, bytes), log_));
     MutexLock lock(mutex_);
     remember(instance);
+    taken_slots_[slot] = instance;
     return instance;
 }
 
-void InstancePool::give_back_slot(uint32_t slot, std::shared_ptr<Instance> instance) {
+void InstancePool::give_back_slot(uint32_t slot, std::shared_ptr<Instance> instance, bool keep) {
+    {
+        MutexLock lock(mutex_);
+        taken_slots_.erase(slot);
+    }
     if (!instance || instance->broken()) return;
     // The grant's memory is back when this returns: what is kept warm fits the idle limit, or the instance goes.
-    if (!instance->set_memory_limit(kIdleBytes).ok()) return;
+    if (!keep && !instance->set_memory_limit(kIdleBytes).ok()) return;
+    {
+        MutexLock lock(mutex_);
+        idle_slots_.try_emplace(slot, std::move(instance));
+    }
+    if (!keep && options_.shares) options_.shares->stays_warm(slot);
+}
+
+std::shared_ptr<Instance> InstancePool::instance_of_slot(uint32_t slot) const {
     MutexLock lock(mutex_);
-    idle_slots_.try_emplace(slot, std::move(instance));
+    if (const auto idle = idle_slots_.find(slot); idle != idle_slots_.end()) return idle->second;
+    const auto taken = taken_slots_.find(slot);
+    return taken == taken_slots_.end() ? nullptr : taken->second.lock();
 }
 
 void InstancePool::warm_slot(uint32_t slot) {

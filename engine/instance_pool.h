@@ -55,7 +55,10 @@ public:
     Result<std::shared_ptr<Instance>> pinned() ROOST_EXCLUDES(mutex_);
     // The slot's own instance with its limit set to `bytes`; the caller has it alone until give_back_slot.
     Result<std::shared_ptr<Instance>> take_slot(uint32_t slot, uint64_t bytes) ROOST_EXCLUDES(mutex_);
-    void give_back_slot(uint32_t slot, std::shared_ptr<Instance> instance) ROOST_EXCLUDES(mutex_);
+    // `keep`: it keeps its limit, and what it has cached; otherwise its memory is back when this returns.
+    void give_back_slot(uint32_t slot, std::shared_ptr<Instance> instance, bool keep = false) ROOST_EXCLUDES(mutex_);
+    // The slot's instance, taken or kept; null: there is none here.
+    std::shared_ptr<Instance> instance_of_slot(uint32_t slot) const ROOST_EXCLUDES(mutex_);
     // Makes the slot's instance when it is neither there nor taken, for whoever takes it next.
     void warm_slot(uint32_t slot) ROOST_EXCLUDES(mutex_);
     // For one statement of roost's own, which may read the staging directory.
@@ -83,6 +86,7 @@ private:
     std::shared_ptr<Instance> pinned_ ROOST_GUARDED_BY(mutex_);
     std::set<uint32_t> seen_slots_ ROOST_GUARDED_BY(mutex_);  // that had an instance once
     std::map<uint32_t, std::shared_ptr<Instance>> idle_slots_ ROOST_GUARDED_BY(mutex_);
+    std::map<uint32_t, std::weak_ptr<Instance>> taken_slots_ ROOST_GUARDED_BY(mutex_);
     std::vector<std::weak_ptr<Instance>> made_ ROOST_GUARDED_BY(mutex_);  // all that may still hold memory
     bool small_lane_shared_ ROOST_GUARDED_BY(mutex_) = false;
     const std::shared_ptr<AlteredTables> altered_ = std::make_shared<AlteredTables>();

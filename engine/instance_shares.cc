@@ -12,6 +12,9 @@ namespace {
 // An instance holds a lake's schema and runs a point read or two in this.
 constexpr uint64_t kShareMinBytes = 48ull << 20;
 
+// Idle instances that nobody's grant pays for: a few, of 16 MiB each at most.
+constexpr size_t kWarmSlotsMax = 4;
+
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kPause{5};
 
@@ -86,6 +89,17 @@ void InstanceShares::took_slot(uint32_t slot, ShareHolder &holder) {
     ShareHolder *&owner = slots_[slot];
     if (owner && owner != &holder) owner->drop_idle_slot(slot);
     owner = &holder;
+    std::erase(warm_slots_, slot);
+}
+
+void InstanceShares::stays_warm(uint32_t slot) {
+    MutexLock lock(mutex_);
+    std::erase(warm_slots_, slot);
+    warm_slots_.push_back(slot);
+    if (warm_slots_.size() <= kWarmSlotsMax) return;
+    const auto owner = slots_.find(warm_slots_.front());
+    if (owner != slots_.end()) owner->second->drop_idle_slot(owner->first);
+    warm_slots_.erase(warm_slots_.begin());
 }
 
 void InstanceShares::forget(ShareHolder &holder) {

@@ -53,6 +53,8 @@ public:
     Result<Seat> take_seat(SharedLane lane, ShareHolder &holder) ROOST_EXCLUDES(mutex_);
 
     void took_slot(uint32_t slot, ShareHolder &holder) ROOST_EXCLUDES(mutex_);
+    // The slot's instance is idle, and holds little. Of many such, the one used longest ago goes.
+    void stays_warm(uint32_t slot) ROOST_EXCLUDES(mutex_);
     // The holder is going.
     void forget(ShareHolder &holder) ROOST_EXCLUDES(mutex_);
 
@@ -74,6 +76,7 @@ private:
     uint64_t uses_ ROOST_GUARDED_BY(mutex_) = 0;
     Lane lanes_[2];  // `live` is guarded by mutex_
     std::map<uint32_t, ShareHolder *> slots_ ROOST_GUARDED_BY(mutex_);
+    std::vector<uint32_t> warm_slots_ ROOST_GUARDED_BY(mutex_);  // the one used longest ago first
 };
 
 }  // namespace roost

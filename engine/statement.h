@@ -90,9 +90,13 @@ struct StatementSpec {
     std::optional<Rights> rights;       // of its caller in those catalogs; nothing: everything
     TransactionAction transaction = TransactionAction::autocommit;
     Uuid session;                  // nil: none
+    bool session_lasts = false;    // it has more statements to come: what this one cached may be kept for them
     bool read_only = false;        // the transaction was declared READ ONLY
     bool writes = false;           // changes the lake: runs as BEGIN, statement, commit message with the id, COMMIT
     bool internal = false;         // made by roost itself (import): may read the staging folder
+    std::string user;              // whose it is: turns for memory go round users
+    std::string group;             // of the workload; empty: none that was set
+    uint64_t shape = 0;            // of its text without literals; 0: not known
     bool shape_is_large = false;   // the gateway remembers this shape as larger than XS: skip the small lane's planning
     bool no_wait = false;          // refuse instead of waiting for memory
     int64_t patience_us = 0;       // with no_wait: refuse only when so long has passed
@@ -110,6 +114,28 @@ struct ResultHeader {
     std::vector<Column> columns;
     std::vector<uint32_t> param_oids;  // describe only: one pg oid for each parameter
 };
+
+// What a statement was given of its node's memory, and why. The grant itself is Completion::granted_bytes.
+struct MemoryAccount {
+    uint64_t estimate_bytes = 0;  // of its plan; 0: not known
+    uint64_t wanted_bytes = 0;    // what it asked for; 0: nothing by itself (a lane, a ladder's slot)
+    std::string profile;          // admission's, when it was granted
+    std::string bucket;           // "XS" … "XL", of wanted_bytes
+    // Where wanted_bytes comes from: "plan", "unknown", "measured", "spilled"; "lane": it fitted the small or the
+    // pinned lane; "ladder": it got a slot.
+    std::string why;
+    bool overdue = false;        // its admission wait was over, and it ran with its floor or more
+    uint64_t spilled_bytes = 0;  // written to the spill directory
+    // Elastic memory on top of the grant, from its start on; a step when it changes.
+    struct Step {
+        int64_t at_us = 0;  // since its start
+        uint64_t elastic_bytes = 0;
+        bool operator==(const Step &) const = default;
+    };
+    std::vector<Step> elastic;
+    bool operator==(const MemoryAccount &) const = default;
+};
+constexpr size_t kElasticStepsMax = 64;  // of one statement; the last one is overwritten then
 
 // Where a statement's time went on the node, microseconds; 0 where the stage did not happen.
 struct NodeTimings {
@@ -145,6 +171,7 @@ struct Completion {
     bool commit_in_doubt = false;
     bool frozen = false;  // read by a frozen catalog
     NodeTimings timings;
+    MemoryAccount memory;
     std::vector<UnitRead> reads;  // through the segment cache; of a table that it only wrote, too
     uint64_t committed_snapshot =
         0;                     // the newest one of its catalog once it had committed; 0: it did not, or nobody knows

@@ -18,7 +18,7 @@ constexpr size_t kBehindLargeBytes = 4 * 1024;
 
 bool known_type(uint8_t type) {
     return (type >= static_cast<uint8_t>(FrameType::hello) && type <= static_cast<uint8_t>(FrameType::refused)) ||
-           (type >= static_cast<uint8_t>(FrameType::welcome) && type <= static_cast<uint8_t>(FrameType::cache_work)) ||
+           (type >= static_cast<uint8_t>(FrameType::welcome) && type <= static_cast<uint8_t>(FrameType::set_profile)) ||
            (type >= static_cast<uint8_t>(FrameType::result_begin) && type <= static_cast<uint8_t>(FrameType::end));
 }
 

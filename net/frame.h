@@ -38,7 +38,8 @@ enum class FrameType : uint8_t {
     read_page,   // a page of a stored result, answered on its stream by rows and end
     open_arrow,  // a stored result as Arrow IPC, answered on its stream by rows… and end
     drop_result,
-    cache_work,  // on the node's segment cache, answered on its stream by end
+    cache_work,   // on the node's segment cache, answered on its stream by end
+    set_profile,  // of its admission, answered on its stream by end
     // node → gateway, on the control link while small, else on a result link
     result_begin = 32,  // a result link now carries this stream
     header,

@@ -84,6 +84,20 @@ public:
         node_queued_.get({node}).Set(gauges.queued);
         node_budget_.get({node}).Set(gauges.budget_bytes);
         node_granted_.get({node}).Set(gauges.granted_bytes);
+        node_required_.get({node}).Set(gauges.required_bytes);
+        node_elastic_.get({node}).Set(gauges.elastic_bytes);
+        node_pressure_.get({node}).Set(gauges.pressure);
+        growth_waiting_.get({node}).Set(gauges.waiting);
+        const auto bring_to = [node](Series<Counter, 1> &series, double value) {
+            Counter &counter = series.get({node});
+            // A node that was started again counts from 0.
+            const double more = value - counter.Value();
+            if (more > 0) counter.Increment(more);
+        };
+        bring_to(estimates_abandoned_, gauges.estimates_abandoned);
+        bring_to(admission_timeouts_, gauges.admission_timeouts);
+        bring_to(not_shrunk_, gauges.not_shrunk);
+        bring_to(cancelled_for_memory_, gauges.cancelled_for_memory);
         node_used_.get({node}).Set(gauges.used_bytes);
         node_resident_.get({node}).Set(gauges.resident_bytes);
         node_routable_.get({node}).Set(gauges.routable);
@@ -174,6 +188,9 @@ private:
         auto *family = &prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
         return [family](const auto &labels) -> Histogram & { return family->Add(labels, duration_buckets()); };
     }
+    Series<Counter, 1> node_counts(const char *name, const char *help) {
+        return {{"node"}, kNodesMax, counters(name, help)};
+    }
     Series<Gauge, 1> node_series(const char *name, const char *help) {
         return {{"node"}, kNodesMax, gauges(name, help)};
     }
@@ -208,6 +225,22 @@ private:
     Series<Gauge, 1> node_queued_ = node_series("roost_node_queued", "Statements accepted by the node and not started");
     Series<Gauge, 1> node_budget_ = node_series("roost_node_budget_bytes", "Memory that the node lends to statements");
     Series<Gauge, 1> node_granted_ = node_series("roost_node_granted_bytes", "Memory granted to statements now");
+    Series<Gauge, 1> node_required_ =
+        node_series("roost_node_required_bytes", "Memory required for running statements: never taken from them");
+    Series<Gauge, 1> node_elastic_ =
+        node_series("roost_node_elastic_bytes", "Memory lent on top of it, called back as soon as somebody waits");
+    Series<Gauge, 1> node_pressure_ = node_series(
+        "roost_node_memory_pressure", "1: the process nears its memory and lends no elastic; 2: it admits nothing");
+    Series<Gauge, 1> growth_waiting_ =
+        node_series("roost_growth_waiting", "Statements that wait for memory on the node right now");
+    Series<Counter, 1> estimates_abandoned_ = node_counts(
+        "roost_estimates_abandoned_total", "Plans that took too long, so that a statement got a default size");
+    Series<Counter, 1> admission_timeouts_ =
+        node_counts("roost_admission_timeouts_total", "Statements that waited for memory in vain");
+    Series<Counter, 1> not_shrunk_ = node_counts("roost_memory_not_given_back_total",
+                                                 "Times that memory that was called back had not come after 2 s");
+    Series<Counter, 1> cancelled_for_memory_ = node_counts(
+        "roost_cancelled_for_memory_total", "Statements ended because their node's process came near its memory");
     Series<Gauge, 1> node_used_ = node_series("roost_node_used_bytes", "Memory that the engine's buffer managers use");
     Series<Gauge, 1> node_resident_ = node_series("roost_node_resident_bytes", "Resident size of the node's process");
     Series<Gauge, 1> node_routable_ = node_series("roost_node_routable", "1 while the node gets new statements");

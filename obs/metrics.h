@@ -13,7 +13,11 @@ namespace roost::obs {
 // What a node reports of itself with each heartbeat.
 struct NodeGauges {
     double running = 0, waiting = 0, queued = 0;
-    double budget_bytes = 0, granted_bytes = 0, used_bytes = 0, resident_bytes = 0;
+    double budget_bytes = 0, granted_bytes = 0, required_bytes = 0, elastic_bytes = 0;
+    double estimates_abandoned = 0, admission_timeouts = 0, not_shrunk = 0,
+           cancelled_for_memory = 0;  // since its start
+    double pressure = 0;
+    double used_bytes = 0, resident_bytes = 0;
     double up = 1, routable = 1;
 };
 

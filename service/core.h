@@ -40,6 +40,7 @@ class RunStream;
 struct ServiceLimits {
     int64_t statement_timeout_ms = 600'000;
     int64_t admission_wait_ms = 300'000;
+    std::map<std::string, std::string> group_of_user;  // of the workload, by user's name; the others are in none
     int64_t idle_transaction_timeout_ms = 60'000;
     int64_t cancel_max_ms = 5'000;  // a node that does not end a cancelled statement in this time is not waited for
     // How long the client of a write waits to hear whether it was committed when its node is lost: as long as a node

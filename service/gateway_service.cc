@@ -81,6 +81,13 @@ Status GatewayService::start(const std::vector<LakeLocation> &lakes) {
                              .queued = static_cast<double>(beat.queued),
                              .budget_bytes = static_cast<double>(member.hello.budget_bytes),
                              .granted_bytes = static_cast<double>(beat.granted_bytes),
+                             .required_bytes = static_cast<double>(beat.memory.required_bytes),
+                             .elastic_bytes = static_cast<double>(beat.memory.elastic_bytes),
+                             .estimates_abandoned = static_cast<double>(beat.memory.estimates_abandoned),
+                             .admission_timeouts = static_cast<double>(beat.memory.admission_timeouts),
+                             .not_shrunk = static_cast<double>(beat.memory.not_shrunk),
+                             .cancelled_for_memory = static_cast<double>(beat.memory.cancelled_for_memory),
+                             .pressure = static_cast<double>(beat.memory.pressure),
                              .used_bytes = static_cast<double>(beat.used_bytes),
                              .resident_bytes = static_cast<double>(beat.resident_bytes),
                              .up = 1,
@@ -407,6 +414,7 @@ void GatewayService::close_session(const std::shared_ptr<Session> &session) {
     if (session->closed) return;
     session->closed = true;
     forget_transaction(*session);
+    for (const Uuid &node : session->kept_on) core_->hub.end_session(node, session->id);
     sessions_.erase(session);
 }
 
@@ -476,6 +484,7 @@ Result<std::unique_ptr<RunStream>> GatewayService::make_run(const std::shared_pt
                       : session->statement_timeout_ms > 0 ? session->statement_timeout_ms
                                                           : core_->limits.statement_timeout_ms;
     spec.session = session->id;
+    spec.session_lasts = session->front == "pg";
     spec.read_only = session->transaction_read_only;
     spec.write_catalog = std::move(reach.write_catalog);
     spec.catalogs = std::move(reach.catalogs);

@@ -49,6 +49,7 @@ public:
     net::Task<Result<std::string>> profile(const Principal &who, const Uuid &id) override;
 
     std::vector<NodeInfo> nodes() const override;
+    net::Task<Result<NodeInfo>> set_profile(Principal who, std::string node, std::string profile) override;
     net::Task<Result<NodeInfo>> drain_node(Principal who, std::string node, bool drained) override;
     Result<std::vector<meta::Workspace>> workspaces(const Principal &who) override;
     Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) override;
@@ -169,6 +170,7 @@ private:
     void note_beat(const cluster::Member &member);
     void note_refused(const Uuid &node, const Status &why);
     const meta::Member *find_member(std::string_view node) const;
+    static net::Task<Status> answer_of(cluster::RemoteStream &remote);
     void probe_members();
     net::Task<void> probe(Uuid node);
     Result<const meta::Workspace *> find_workspace(const Principal &who, std::string_view slug_or_id) const;

@@ -13,6 +13,12 @@ namespace {
 constexpr int64_t kProbeWithinMs = 10'000;
 constexpr size_t kRefusedMax = 100;
 
+Status no_such_node(const std::string &node) {
+    return Status(Code::not_found, "there is no node '" + node.substr(0, 200) + "'")
+        .with_name("node_not_found")
+        .with_hint("`roost nodes` lists them by name and id");
+}
+
 }  // namespace
 
 void GatewayService::remember_member(const cluster::Member &member) {
@@ -73,6 +79,13 @@ std::vector<NodeInfo> GatewayService::nodes() const {
             info.incarnation = m.hello.incarnation;
             info.budget_bytes = m.hello.budget_bytes;
             info.granted_bytes = m.heartbeat.granted_bytes;
+            info.profile = m.heartbeat.memory.profile;
+            info.required_bytes = m.heartbeat.memory.required_bytes;
+            info.elastic_bytes = m.heartbeat.memory.elastic_bytes;
+            info.pressure = m.heartbeat.memory.pressure;
+            for (const auto &group : m.heartbeat.memory.groups) {
+                info.groups.push_back({group.name, group.running, group.waiting, group.required_bytes});
+            }
             info.used_bytes = m.heartbeat.used_bytes;
             info.resident_bytes = m.heartbeat.resident_bytes;
             info.running = m.in_flight;
@@ -101,16 +114,42 @@ const meta::Member *GatewayService::find_member(std::string_view node) const {
     return found;
 }
 
+// To the end of a stream that has no rows.
+net::Task<Status> GatewayService::answer_of(cluster::RemoteStream &remote) {
+    for (;;) {
+        auto frame = co_await remote.next();
+        if (!frame.ok()) co_return frame.status();
+        if (frame->type != net::FrameType::end) continue;
+        const auto completion = cluster::decode_completion(frame->payload);
+        co_return completion.ok() ? completion->status : completion.status();
+    }
+}
+
+net::Task<Result<NodeInfo>> GatewayService::set_profile(Principal who, std::string node, std::string profile) {
+    if (who.role != "admin") {
+        co_return Status(Code::permission_denied, "setting the profile of nodes is for admins")
+            .with_rule("nodes.profile");
+    }
+    const meta::Member *found = find_member(node);
+    if (!found) co_return no_such_node(node);
+    const Uuid id = found->id;
+    auto remote = core_->hub.open(id, net::FrameType::set_profile, cluster::encode(cluster::SetProfile{profile}));
+    if (!remote.ok()) co_return remote.status();
+    const Status status = co_await answer_of(**remote);
+    if (!status.ok()) co_return status;
+    core_->log.info("node_profile_set", {{"node_id", id}, {"profile", profile}, {"user", who.user_name}});
+    for (NodeInfo &info : nodes()) {
+        if (info.id == id) co_return std::move(info);
+    }
+    co_return Status(Code::internal, "the node has gone");
+}
+
 net::Task<Result<NodeInfo>> GatewayService::drain_node(Principal who, std::string node, bool drained) {
     if (who.role != "admin") {
         co_return Status(Code::permission_denied, "draining nodes is for admins").with_rule("nodes.drain");
     }
     const meta::Member *found = find_member(node);
-    if (!found) {
-        co_return Status(Code::not_found, "there is no node '" + node + "'")
-            .with_name("node_not_found")
-            .with_hint("`roost nodes` lists them by name and id");
-    }
+    if (!found) co_return no_such_node(node);
     const Uuid id = found->id;
     meta::Member changed = *found;
     changed.drained = drained;

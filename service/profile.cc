@@ -134,6 +134,29 @@ std::string reads_json(const ProfileFacts &facts) {
     return out + "]}";
 }
 
+// What it got of its node's memory, and why. wanted_bytes: null where it asked for no size of its own.
+std::string admission_json(const Completion &completion) {
+    const MemoryAccount &memory = completion.memory;
+    const auto or_null = [](uint64_t bytes) { return bytes == 0 ? std::string("null") : std::to_string(bytes); };
+    std::string out = "{\"profile\":" + json_quote(memory.profile) + ",\"why\":" + json_quote(memory.why);
+    out += ",\"bucket\":" + (memory.bucket.empty() ? "null" : json_quote(memory.bucket));
+    out += ",\"estimate_bytes\":" + or_null(memory.estimate_bytes);
+    out += ",\"wanted_bytes\":" + or_null(memory.wanted_bytes);
+    put(out, "granted_bytes", static_cast<int64_t>(completion.granted_bytes));
+    out += ",\"elastic\":[";
+    for (const MemoryAccount::Step &step : memory.elastic) {
+        if (out.back() != '[') out += ',';
+        out += "{\"at_ms\":" + std::to_string(step.at_us / 1000);
+        put(out, "bytes", static_cast<int64_t>(step.elastic_bytes));
+        out += '}';
+    }
+    out += ']';
+    put(out, "peak_bytes", static_cast<int64_t>(completion.peak_memory_bytes));
+    put(out, "spilled_bytes", static_cast<int64_t>(memory.spilled_bytes));
+    put(out, "wait_ms", completion.timings.admission_us / 1000);
+    return out + ",\"overdue\":" + (memory.overdue ? "true}" : "false}");
+}
+
 }  // namespace
 
 std::string profile_json(const ProfileFacts &facts) {
@@ -173,6 +196,7 @@ std::string profile_json(const ProfileFacts &facts) {
         put(out, "admission_wait_ms", facts.completion->timings.admission_us / 1000);
         put(out, "granted_bytes", static_cast<int64_t>(facts.completion->granted_bytes));
         put(out, "peak_memory_bytes", static_cast<int64_t>(facts.completion->peak_memory_bytes));
+        out += ",\"admission\":" + admission_json(*facts.completion);
         put(out, "rows", static_cast<int64_t>(facts.completion->rows));
         put(out, "result_bytes", static_cast<int64_t>(facts.completion->result_bytes));
         out += std::string(",\"lane\":\"") + (facts.completion->ran_large ? "slot" : "small") + "\"";

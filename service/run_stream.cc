@@ -79,6 +79,10 @@ RunStream::RunStream(Core &core, std::shared_ptr<Session> session, sql::Statemen
     spec_.admission_wait_ms = core_.limits.admission_wait_ms;
     shape_ = statement_.shape != 0 ? statement_.shape : sql::fingerprint(statement_.text);
     spec_.shape_is_large = core_.shapes.is_large(shape_);
+    spec_.shape = shape_;
+    spec_.user = session_->principal.user_name;
+    const auto group = core_.limits.group_of_user.find(spec_.user);
+    if (group != core_.limits.group_of_user.end()) spec_.group = group->second;
     if (options_.record) {
         record_ = std::move(*options_.record);
         state_recorded_ = true;
@@ -631,8 +635,11 @@ void RunStream::settle_session(const Status &status) {
         }
     }
     if (status.ok() && remote_) core_.shapes.remember(shape_, completion_.ran_large);
+    const bool keeps = remote_ && spec_.session_lasts && (completion_.ran_large || !status.ok());
+    if (keeps) session_->kept_on.insert(remote_->node());
     // Dropped before its end: the node hears of it, and its load is given back when it has stopped.
     remote_.reset();
+    if (keeps && session_->closed) core_.hub.end_session(record_.node, session_->id);
 }
 
 void RunStream::settle_record(const Status &status) {

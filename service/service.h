@@ -65,6 +65,15 @@ struct NodeInfo {
     int64_t pid = 0;
     uint32_t cpus = 0;
     uint64_t memory_bytes = 0, budget_bytes = 0, granted_bytes = 0, used_bytes = 0, resident_bytes = 0;
+    std::string profile;  // of its admission
+    uint64_t required_bytes = 0, elastic_bytes = 0;
+    uint32_t pressure = 0;  // as in cluster::MemoryReport
+    struct Group {
+        std::string name;
+        uint32_t running = 0, waiting = 0;
+        uint64_t required_bytes = 0;
+    };
+    std::vector<Group> groups;  // of the workload; none where none are set
     uint32_t running = 0, waiting = 0;
     double load = 0;
     int64_t last_seen_us = 0, first_seen_us = 0;
@@ -202,6 +211,9 @@ public:
     virtual std::vector<NodeInfo> nodes() const = 0;
     // `node`: name or id. Drained: it gets no new statements, what runs there ends by itself, open transactions too;
     // kept over restarts. For admins. Errors: permission_denied, not_found.
+    // From now on the node's admission goes by this profile. Errors: permission_denied, not_found, invalid_argument,
+    // unavailable.
+    virtual net::Task<Result<NodeInfo>> set_profile(Principal who, std::string node, std::string profile) = 0;
     virtual net::Task<Result<NodeInfo>> drain_node(Principal who, std::string node, bool drained) = 0;
     virtual Result<std::vector<meta::Workspace>> workspaces(const Principal &who) = 0;
     virtual Result<std::vector<meta::Catalog>> catalogs(const Principal &who, std::string_view workspace) = 0;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct Session {
     Status transaction_failure;                       // why roost itself ended the transaction; told once
     // Turns that its last transaction would have needed: it lost a race. Taken by the next one before it reads.
     std::vector<std::string> lost_turns;
+    std::set<Uuid> kept_on;      // nodes that may keep what it cached
     uint32_t active = 0;         // statements under way
     int64_t last_active_us = 0;  // monotonic; a statement began or ended
     bool closed = false;

@@ -57,6 +57,8 @@ Task<HttpResponse> Api::answer(Route route, Call call) {
             co_return co_await import_run(call);
         case Route::import_drop:
             co_return co_await import_drop(call);
+        case Route::set_profile:
+            co_return co_await set_profile(call);
         case Route::drain_node:
         case Route::resume_node:
             co_return co_await drain_node(call, route == Route::drain_node);
@@ -131,6 +133,16 @@ HttpResponse Api::readiness() {
 
 HttpResponse Api::version() {
     return json_response(200, JsonObject().text("version", options_.version).number("api_version", kApiVersion).take());
+}
+
+net::Task<HttpResponse> Api::set_profile(Call &call) {
+    auto body = co_await read_body(call.body, options_.json_body_max_bytes);
+    if (!body.ok()) co_return error_response(body.status());
+    auto profile = decode_profile(*body);
+    if (!profile.ok()) co_return error_response(profile.status());
+    const auto node = co_await service_.set_profile(call.who, call.args[0], std::move(*profile));
+    if (!node.ok()) co_return error_response(node.status());
+    co_return json_response(200, node_object(*node));
 }
 
 net::Task<HttpResponse> Api::drain_node(const Call &call, bool drained) {

@@ -53,6 +53,7 @@ private:
     Response readiness();
     Response version();
     Response pool_health();
+    net::Task<Response> set_profile(Call &call);
     net::Task<Response> drain_node(const Call &call, bool drained);
     Response metrics();
     Response me(const Call &call);

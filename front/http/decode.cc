@@ -608,6 +608,13 @@ Result<std::string> decode_sql(std::string_view body) {
     return sql;
 }
 
+Result<std::string> decode_profile(std::string_view body) {
+    ROOST_ASSIGN_OR_RETURN(const JsonFields fields, parse_fields(body, {"profile"}));
+    std::string profile;
+    ROOST_RETURN_IF_ERROR(read_string(fields, "profile", true, profile));
+    return profile;
+}
+
 Result<CacheBody> decode_cache_body(std::string_view body) {
     ROOST_ASSIGN_OR_RETURN(const JsonFields fields, parse_fields(body, {"action", "table", "node"}));
     CacheBody request;

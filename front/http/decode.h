@@ -102,6 +102,9 @@ Result<AccessBody> decode_access(std::string_view body);
 // {"sql": …}
 Result<std::string> decode_sql(std::string_view body);
 
+// {"profile": …}
+Result<std::string> decode_profile(std::string_view body);
+
 // {"action": "warm"|"pin"|"unpin"|"evict", "table": …, "node": …}
 struct CacheBody {
     CacheWork::Action action = CacheWork::Action::warm;

@@ -198,6 +198,12 @@ public:
     }
 
     std::vector<service::NodeInfo> nodes() const override { return {node}; }
+    net::Task<Result<service::NodeInfo>> set_profile(service::Principal, std::string name,
+                                                     std::string profile) override {
+        if (name != node.name) co_return Status(Code::not_found, "there is no node '" + name + "'");
+        node.profile = profile;
+        co_return node;
+    }
     net::Task<Result<service::NodeInfo>> drain_node(service::Principal, std::string name, bool drained) override {
         if (name != node.name) co_return Status(Code::not_found, "there is no node '" + name + "'");
         node.status = drained ? "draining" : "online";

@@ -264,6 +264,14 @@ std::string node_object(const service::NodeInfo &node) {
     object.text("status", node.status).text("version", node.version).text("dir", node.dir);
     object.number("pid", node.pid).number("cpus", node.cpus).number("memory_bytes", node.memory_bytes);
     object.number("budget_bytes", node.budget_bytes).number("granted_bytes", node.granted_bytes);
+    object.text_or_null("admission_profile", node.profile);
+    object.number("required_bytes", node.required_bytes).number("elastic_bytes", node.elastic_bytes);
+    object.number("memory_pressure", node.pressure);
+    object.raw("groups", json_array(node.groups, [](const service::NodeInfo::Group &group) {
+                   JsonObject item;
+                   item.text("name", group.name.empty() ? "default" : group.name).number("running", group.running);
+                   return item.number("waiting", group.waiting).number("required_bytes", group.required_bytes).take();
+               }));
     object.number("used_bytes", node.used_bytes).number("resident_bytes", node.resident_bytes);
     object.number("running", node.running).number("waiting", node.waiting).real("load", node.load);
     object.number("incarnation", node.incarnation).number("transactions", node.transactions);

@@ -54,6 +54,7 @@ constexpr std::array kRoutes = {
     Entry{"GET", "api/agents", Route::agents},
     Entry{"GET", "api/nodes", Route::nodes},
     Entry{"POST", "api/nodes/{}/drain", Route::drain_node},
+    Entry{"POST", "api/nodes/{}/profile", Route::set_profile},
     Entry{"POST", "api/nodes/{}/resume", Route::resume_node},
     Entry{"PUT", "api/workspaces/{}/imports/{}/files/{}", Route::import_upload},
     Entry{"POST", "api/workspaces/{}/imports/{}", Route::import_run},

@@ -26,6 +26,7 @@ enum class Route : uint8_t {
     all_catalogs,
     agents,
     nodes,
+    set_profile,
     drain_node,
     resume_node,
     submit,
