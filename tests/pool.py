@@ -44,7 +44,11 @@ def runs(pid):
 
 def clean_environment(**extra):
     """This process's, without settings that would change what is tested."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("ROOST_", "PG"))} | extra
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROOST_", "PG"))}
+    # The whole suite under another profile of admission than the default.
+    if profile := os.environ.get("ROOST_TEST_ADMISSION_PROFILE"):
+        kept["ROOST_ADMISSION_PROFILE"] = profile
+    return kept | extra
 
 
 def run_roost(*arguments, timeout_s=120, **kwargs):

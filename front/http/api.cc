@@ -138,7 +138,7 @@ HttpResponse Api::version() {
 net::Task<HttpResponse> Api::set_profile(Call &call) {
     auto body = co_await read_body(call.body, options_.json_body_max_bytes);
     if (!body.ok()) co_return error_response(body.status());
-    auto profile = decode_profile(*body);
+    auto profile = co_await decoded(std::move(*body), [](const std::string &json) { return decode_profile(json); });
     if (!profile.ok()) co_return error_response(profile.status());
     const auto node = co_await service_.set_profile(call.who, call.args[0], std::move(*profile));
     if (!node.ok()) co_return error_response(node.status());
