@@ -157,6 +157,7 @@ private:
         request.wanted_bytes = random_.chance(0.1) ? 0 : random_.below(ledger_.budget_bytes());
         request.admission_wait_us = random_.chance(0.1) ? 0 : 1 + static_cast<int64_t>(random_.below(20'000'000));
         if (random_.chance(0.2)) request.timeout_us = 1 + static_cast<int64_t>(random_.below(20'000'000));
+        request.fixed = random_.chance(0.1);
         request.user = std::string(1, static_cast<char>('a' + random_.below(users_)));
         if (groups_) request.group = std::vector<std::string>{"", "etl", "bi", "gold"}[random_.below(4)];
         const bool keeps = instances_.contains(request.account) && instances_[request.account].keeps_slot;
@@ -168,6 +169,7 @@ private:
         using Kind = Ledger::Answer::Kind;
         if (answer.kind == Kind::granted) {
             ASSERT_TRUE(keeps || !passes) << "a newcomer passed a waiter";
+            ASSERT_TRUE(!request.fixed || keeps || answer.grant.elastic_bytes == 0) << "lent to one that can't give back";
             Waiting waiting{request.account, request.user, request.group, 0, 0, false};
             start(waiting, answer.grant);
             return;

@@ -143,10 +143,13 @@ Parsed<NodesArguments> parse_nodes_arguments(const std::vector<std::string> &arg
         return Status(Code::invalid_argument, "which node shall I " + out.action + "?")
             .with_hint("`roost nodes` lists their names");
     }
-    if (sets_profile == out.profile.empty()) {
-        return Status(Code::invalid_argument,
-                      sets_profile ? "which profile shall it have?" : "'" + out.profile + "' is one word too many")
-            .with_hint("roost nodes set-profile NODE auto|single|equal_2|decaying_2|decaying_3");
+    if (!sets_profile && !out.profile.empty()) {
+        return Status(Code::invalid_argument, "unexpected argument '" + out.profile + "'")
+            .with_hint("roost nodes --help explains what it takes");
+    }
+    if (sets_profile && out.profile.empty()) {
+        return Status(Code::invalid_argument, "which profile shall " + out.node + " have?")
+            .with_hint("auto, single, equal_2, decaying_2 or decaying_3");
     }
     return {out};
 }

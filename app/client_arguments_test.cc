@@ -42,6 +42,8 @@ TEST(ClientArguments, MistakesAreNamedWithAGuess) {
     EXPECT_EQ(refused(parse_nodes_arguments({"drain", "n", "extra"})),
               "unexpected argument 'extra' | roost nodes --help explains what it takes");
     EXPECT_NE(refused(parse_nodes_arguments({"drown", "n"})).find("drain"), std::string::npos);
+    EXPECT_EQ(refused(parse_nodes_arguments({"set-profile", "n"})),
+              "which profile shall n have? | auto, single, equal_2, decaying_2 or decaying_3");
     EXPECT_EQ(refused(parse_nodes_arguments({"drain"})), "which node shall I drain? | `roost nodes` lists their names");
     EXPECT_NE(refused(parse_sql_arguments({"--format", "xml"})).find("table, csv or json"), std::string::npos);
     EXPECT_NE(refused(parse_sql_arguments({"-c", "x", "-f", "y"})).find("exclude each other"), std::string::npos);
