@@ -70,6 +70,8 @@ cluster::NodeAgentOptions agent_options(const config::Settings &settings, const 
     options.queue_max = settings.node_queue_max;
     options.profile = admission::parse_profile(settings.admission_profile).value_or(admission::Profile::equal_2);
     options.max_bucket_fraction = settings.session_max_bucket_fraction;
+    options.shapes.feedback = settings.grant_feedback_enabled == "true";
+    options.shapes.safety_multiplier = settings.grant_feedback_safety_multiplier;
     for (const config::WorkloadGroup &group : settings.groups) {
         options.groups.push_back({group.name, group.weight, group.priority, group.running_max, group.memory_max_bytes});
     }

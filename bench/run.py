@@ -2,6 +2,7 @@
 
     ./dev bench [--scale 0.1] [--seconds 5] [--json FILE]
     ./dev bench cache …      the segment cache alone, over a store at a distance: bench/cache.py
+    ./dev bench admission …  what statements ask of a node's memory against what they use: bench/statement_memory.py
 
 Each figure is taken by turns with DuckDB in process (Python, the same lake attached), so that a busy machine slows both. For times a
 ratio above 1 is slower than in process; for rates (per second) one below 1 is. CPU seconds are those of each process while the
@@ -25,6 +26,7 @@ from psycopg.pq import ExecStatus  # noqa: E402
 
 import cache  # noqa: E402
 import duck  # noqa: E402
+import statement_memory  # noqa: E402
 from pool import ROOST, Pool  # noqa: E402
 
 POINT = "SELECT o_totalprice, o_orderdate FROM orders WHERE o_orderkey = {}"
@@ -215,6 +217,8 @@ class CpuSeconds:
 def main():
     if sys.argv[1:2] == ["cache"]:
         return cache.main(sys.argv[2:])
+    if sys.argv[1:2] == ["admission"]:
+        return statement_memory.main(sys.argv[2:])
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", default="0.1")
     parser.add_argument("--seconds", type=float, default=5)

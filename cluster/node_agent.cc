@@ -57,6 +57,7 @@ NodeAgent::NodeAgent(NodeAgentOptions options, Engine &engine, const Clock &cloc
                   .max_bucket_fraction = options_.max_bucket_fraction,
                   .groups = options_.groups},
                  engine_, clock_, log_, [this](const admission::Outcome &outcome) { take(outcome); }),
+      sizes_(options_.shapes),
       memory_watch_(options_.hello.memory_bytes),
       small_pool_("small", options_.small_workers),
       slot_pool_("slot", admission_.running_max()),

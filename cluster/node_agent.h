@@ -21,6 +21,7 @@
 #include "cluster/messages.h"
 #include "cluster/node_admission.h"
 #include "cluster/result_output.h"
+#include "cluster/statement_sizes.h"
 #include "cluster/worker_pool.h"
 #include "engine/engine.h"
 #include "net/link.h"
@@ -37,6 +38,7 @@ struct NodeAgentOptions {
     std::function<uint64_t()> resident_bytes{};  // of the process; empty: what the system says
     admission::Profile profile = admission::Profile::equal_2;
     double max_bucket_fraction = 1.0 / 3;  // of the budget, required for one statement: under auto
+    admission::ShapeMemoryOptions shapes{};
     std::vector<admission::GroupOptions> groups{};
     uint32_t small_workers = 8;  // planning and small lane
     uint32_t queue_max = 100;    // statements beyond those that run
@@ -140,7 +142,8 @@ private:
     std::unordered_map<Uuid, Grant> session_slots_ ROOST_GUARDED_BY(mutex_);
     std::unordered_set<Uuid> ending_sessions_ ROOST_GUARDED_BY(mutex_);  // hold a slot; a last statement still runs
 
-    NodeAdmission admission_;   // may be called under mutex_
+    NodeAdmission admission_;  // may be called under mutex_
+    StatementSizes sizes_;
     MemoryWatch memory_watch_;  // of memory_pool_'s thread
     std::atomic<bool> watching_ = false;
     WorkerPool small_pool_;

@@ -100,7 +100,10 @@ bool NodeAgent::do_plan(const TaskPtr &task) {
         return false;
     }
     task->memory.estimate_bytes = plan->estimated_bytes;
-    if (plan->fits_small && (pinned || enter_lane(*task))) {
+    plan->header = {};
+    task->plan = std::move(*plan);
+    task->known = sizes_.planned(spec, task->plan, clock_.monotonic_us());
+    if (task->plan.fits_small && (pinned || enter_lane(*task))) {
         task->grant.lane = pinned ? Grant::Lane::pinned : Grant::Lane::small;
         task->memory.why = "lane";
         task->stage = Stage::start;
@@ -142,13 +145,18 @@ NodeAdmission::Ask NodeAgent::ask_of(Task &task) const {
     memory.profile = admission::profile_name(profile);
     memory.why = automatic ? "unknown" : "ladder";
     if (!automatic) return ask;
-    admission::Bucket bucket = admission::Bucket::m;
-    if (memory.estimate_bytes > 0) {
-        bucket = admission::bucket_of(memory.estimate_bytes, admission_.budget_bytes());
-        memory.why = "plan";
-    }
+    const auto bucket =
+        task.known ? admission::bucket_of(task.known->bytes, admission_.budget_bytes()) : admission::Bucket::m;
     memory.bucket = admission::bucket_name(bucket);
-    ask.wanted_bytes = memory.wanted_bytes = admission::bucket_bytes(bucket, admission_.budget_bytes());
+    ask.wanted_bytes = admission::bucket_bytes(bucket, admission_.budget_bytes());
+    if (task.known) {
+        using Why = admission::ShapeMemory::Known::Why;
+        const Why why = task.known->why;
+        memory.why = why == Why::planned ? "plan" : why == Why::measured ? "measured" : "spilled";
+        // What was measured is not rounded up to a bucket.
+        if (why != Why::planned) ask.wanted_bytes = task.known->bytes;
+    }
+    memory.wanted_bytes = ask.wanted_bytes;
     return ask;
 }
 
@@ -320,6 +328,7 @@ bool NodeAgent::start_again_in_slot(const TaskPtr &task, const Status &status) {
     log_.info("small_lane_too_small", {{"statement_id", task->spec.id}});
     leave_lane(*task);
     task->memory.estimate_bytes = 0;  // it was wrong
+    task->known.reset();
     auto created = engine_.create(task->spec);
     if (!created.ok()) {
         finish(task, created.status());
@@ -359,6 +368,11 @@ void NodeAgent::finish(const TaskPtr &task, Status status) {
     completion.ran_large = task->holds_slot;
     task->memory.spilled_bytes = completion.memory.spilled_bytes;
     completion.memory = task->memory;
+    // What ran in a lane had others beside it.
+    if (task->started && task->grant.lane == Grant::Lane::slot && !task->spec.internal) {
+        sizes_.ran(task->spec, task->plan, completion, now_us);
+    }
+    if (task->spec.writes && completion.status.ok()) sizes_.wrote(task->spec, task->plan);
     std::shared_ptr<Execution> execution;
     {
         MutexLock lock(mutex_);

@@ -32,8 +32,10 @@ struct NodeAgent::Task {
     ResultOutput out;
     NodeTimings timings;
     MemoryAccount memory;
-    Uuid lane;           // its name in the small lane; nil: it is not there
-    bool begun = false;  // its account's orders wait for it to be started, or to finish
+    PlanInfo plan;                                       // without its header; nothing in it when it was not planned
+    std::optional<admission::ShapeMemory::Known> known;  // what to ask for
+    Uuid lane;                                           // its name in the small lane; nil: it is not there
+    bool begun = false;                                  // its account's orders wait for it to be started, or to finish
     int64_t stage_since_us = 0;
     int64_t parked_since_us = 0;
     bool started = false;

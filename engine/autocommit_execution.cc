@@ -11,7 +11,7 @@ constexpr double kSmallScannedRows = 500'000;
 constexpr double kSmallMadeRows = 2'000'000;
 
 bool fits_small(const PlanEstimate &estimate, uint64_t small_bytes) {
-    return estimate.held_bytes <= static_cast<double>(small_bytes) / 2 && estimate.scanned_rows <= kSmallScannedRows &&
+    return estimate.peak_bytes <= static_cast<double>(small_bytes) / 2 && estimate.scanned_rows <= kSmallScannedRows &&
            estimate.largest_rows <= kSmallMadeRows;
 }
 
@@ -52,11 +52,12 @@ Result<PlanInfo> AutocommitExecution::plan() {
     auto pool = catalog();
     if (!pool.ok()) return fail(pool.status());
     ROOST_RETURN_IF_ERROR(fail(enter_small(**pool)));
-    const PlanEstimate estimate = query_->estimate();
+    PlanEstimate estimate = query_->estimate(1);  // the small lane's threads
     scanned_rows_ = estimate.scanned_rows;
-    PlanInfo info{.fits_small = fits_small(estimate, (*pool)->small_lane_bytes()),
-                  .estimated_bytes = static_cast<uint64_t>(estimate.held_bytes),
-                  .header = header_of(*query_)};
+    const bool fits = fits_small(estimate, (*pool)->small_lane_bytes());
+    if (!fits) estimate = query_->estimate((*pool)->threads());
+    PlanInfo info = query_->plan_info(estimate);
+    info.fits_small = fits;
     if (!info.fits_small) leave();
     return info;
 }

@@ -64,7 +64,18 @@ struct Grant {
 
 struct PlanInfo {
     bool fits_small = false;
-    uint64_t estimated_bytes = 0;  // sum over blocking operators, see admission.md; rough
+    // Most that it will hold at a time, by its plan (engine/plan_estimate.h): in the small lane when it fits, else with
+    // all the node's threads. 0: not known.
+    uint64_t estimated_bytes = 0;
+    // What it reads and writes, catalog.table, and how many rows are in it before.
+    struct Table {
+        std::string name;
+        uint64_t rows = 0;
+        bool written = false;
+        bool operator==(const Table &) const = default;
+    };
+    std::vector<Table> tables;
+    std::string bound_to;  // catalogs with their schemas' versions, and the search path: the same text means the same
     ResultHeader header;
 };
 

@@ -22,6 +22,7 @@ Completion BaseExecution::account(Status status, const ResultOutput *output, con
     }
     if (query) {
         completion_.peak_memory_bytes = query->peak_bytes();
+        completion_.memory.spilled_bytes = query->spilled_bytes();
         completion_.profile_json = query->profile_json();
         completion_.reads = query->reads();
     }

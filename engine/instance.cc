@@ -262,6 +262,18 @@ void Instance::load_schema(LakeConnection &connection) {
     });
 }
 
+std::string Instance::schema_versions(LakeConnection &connection) {
+    std::string versions;
+    connection.context().RunFunctionInTransaction([&] {
+        auto &context = connection.context();
+        for (const std::string &name : catalogs_) {
+            const auto version = duckdb::Catalog::GetCatalog(context, name).GetCatalogVersion(context);
+            versions += name + ":" + (version.IsValid() ? std::to_string(version.GetIndex()) : "?") + ",";
+        }
+    });
+    return versions;
+}
+
 Status Instance::set_memory_limit(uint64_t bytes) {
     try {
         database_->instance->GetBufferManager().SetMemoryLimit(bytes);
@@ -300,6 +312,17 @@ Status Instance::take_back(uint64_t bytes) {
 duckdb::BufferManager &Instance::buffer_manager() { return database_->instance->GetBufferManager(); }
 
 uint64_t Instance::used_bytes() const { return database_->instance->GetBufferManager().GetUsedMemory(); }
+
+Instance::MemoryUse Instance::memory_use() const {
+    MemoryUse use;
+    for (const auto &tag : database_->instance->GetBufferManager().GetMemoryUsageInfo()) {
+        use.spilled_bytes += tag.evicted_data;
+        const bool cached =
+            tag.tag == duckdb::MemoryTag::EXTERNAL_FILE_CACHE || tag.tag == duckdb::MemoryTag::OBJECT_CACHE;
+        if (!cached) use.held_bytes += tag.size;
+    }
+    return use;
+}
 
 void Instance::note_failed_commit() {
     if (failed_commits_.fetch_add(1) + 1 == kFailedCommitsMax) mark_broken();

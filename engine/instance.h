@@ -78,9 +78,18 @@ public:
     // Throws DuckDB's exceptions.
     void load_schema(LakeConnection &connection) ROOST_EXCLUDES(schema_mutex_);
 
+    // Of each lake, as the connection's transaction sees it: the same text, the same tables and columns. REQUIRES and
+    // throws as load_schema.
+    std::string schema_versions(LakeConnection &connection);
+
     // Memory limit, bytes. Lowering evicts, and fails (resource_exhausted) while running statements pin more than that.
     Status set_memory_limit(uint64_t bytes);
     uint64_t used_bytes() const;
+    struct MemoryUse {
+        uint64_t held_bytes = 0;     // without what DuckDB only caches: file contents, footers
+        uint64_t spilled_bytes = 0;  // that is in the spill directory now
+    };
+    MemoryUse memory_use() const;
     // Raises the limit by `bytes` for a statement, above what options() say, until take_back.
     Status lend(uint64_t bytes) ROOST_EXCLUDES(limit_mutex_);
     // Lowers it again. When this returns ok the limit is lower and no more than that is in use. Retries while others

@@ -64,6 +64,7 @@ public:
     // For one statement of roost's own, which may read the staging directory.
     Result<std::shared_ptr<Instance>> make_internal(uint64_t bytes);
 
+    uint32_t threads() const { return options_.threads; }  // of a statement outside the small lane
     uint64_t used_bytes() const ROOST_EXCLUDES(mutex_);
 
     bool drop_idle(SharedLane lane) override ROOST_EXCLUDES(mutex_);

@@ -16,6 +16,7 @@
 #include "engine/parsed_statement.h"
 #include "engine/plan_grants.h"
 #include "engine/plan_wall.h"
+#include "engine/result_output.h"
 #include "engine/stopwatch.h"
 #include "engine/visible_names.h"
 
@@ -136,6 +137,7 @@ Status RunningQuery::prepare(const StatementSpec &spec) {
 
 Status RunningQuery::prepare_with_rights(const StatementSpec &spec) {
     sql_ = spec.sql;
+    written_catalog_ = written_catalog(spec);
     auto &context = connection_.context();
     try {
         context.ClearInterrupt();
@@ -146,6 +148,8 @@ Status RunningQuery::prepare_with_rights(const StatementSpec &spec) {
         const bool names_objects = may_name_objects(*statement, sql_);
         if (names_objects) instance_.load_schema(connection_);
         connection_.bind(spec.settings, names_objects, [&] { plan(*statement, spec); });
+        if (names_objects) bound_to_ = instance_.schema_versions(connection_);
+        for (const std::string &schema : spec.settings.search_path) bound_to_ += "/" + schema;
         data_->unbound_statement = std::move(statement);
     } catch (const Refused &refused) {
         return refused.status;
@@ -221,12 +225,34 @@ ResultShape RunningQuery::shape() const {
     }
 }
 
-PlanEstimate RunningQuery::estimate() const {
-    return estimate_plan(data_->physical_plan->Root(), connection_.context());
+PlanEstimate RunningQuery::estimate(uint32_t threads) const {
+    return estimate_plan(data_->physical_plan->Root(), connection_.context(), {.threads = threads, .text_length = {}});
+}
+
+PlanInfo RunningQuery::plan_info(const PlanEstimate &estimate) const {
+    PlanInfo info;
+    info.estimated_bytes = static_cast<uint64_t>(estimate.peak_bytes);
+    info.header = header_of(*this);
+    info.bound_to = bound_to_;
+    for (const PlanEstimate::Table &table : estimate.tables) {
+        const std::string &catalog = table.catalog.empty() ? written_catalog_ : table.catalog;
+        info.tables.push_back(
+            {.name = catalog + "." + table.table, .rows = static_cast<uint64_t>(table.rows), .written = table.written});
+    }
+    return info;
+}
+
+void RunningQuery::sample_memory() {
+    const Instance::MemoryUse now = instance_.memory_use();
+    if (now.held_bytes > idle_.held_bytes) peak_bytes_ = std::max(peak_bytes_, now.held_bytes - idle_.held_bytes);
+    if (now.spilled_bytes > idle_.spilled_bytes) {
+        spilled_bytes_ = std::max(spilled_bytes_, now.spilled_bytes - idle_.spilled_bytes);
+    }
 }
 
 Status RunningQuery::start(Watch watch) {
     account();
+    idle_ = instance_.memory_use();
     try {
         if (reads_) note_files(data_->physical_plan->Root(), reads_->files_ahead());
     } catch (const std::exception &error) {

@@ -15,6 +15,7 @@
 #include "duckdb/main/query_result.hpp"
 #include "duckdb/main/stream_query_result.hpp"
 #include "engine/cancellation.h"
+#include "engine/engine.h"
 #include "engine/instance.h"
 #include "engine/plan_estimate.h"
 #include "engine/statement.h"
@@ -52,7 +53,10 @@ public:
     ResultShape shape() const;
     const duckdb::vector<std::string> &names() const { return data_->names; }
     const duckdb::vector<duckdb::LogicalType> &types() const { return data_->types; }
-    PlanEstimate estimate() const;
+    // For a run with so many threads.
+    PlanEstimate estimate(uint32_t threads) const;
+    // What the plan says of itself, by this estimate; whether it fits a lane is not for it to say.
+    PlanInfo plan_info(const PlanEstimate &estimate) const;
 
     enum class Watch : uint8_t {
         not_at_all,
@@ -67,8 +71,10 @@ public:
     void close();
     // The transaction ends below it: closed, next() fails from now on, the connection is not touched any more.
     void abandon();
-    // Most that the instance's buffer manager held while this ran, bytes. Others in the same instance count too.
+    // Most that the instance's buffer manager held while this ran beyond what it held before, caches not counted, and
+    // most that was in the spill directory, bytes, sampled after each task. Others in the same instance count too.
     uint64_t peak_bytes() const { return peak_bytes_; }
+    uint64_t spilled_bytes() const { return spilled_bytes_; }
     // What it read through the segment cache so far; nothing where there is none.
     std::vector<UnitRead> reads() const { return reads_ ? reads_->report() : std::vector<UnitRead>(); }
     // DuckDB's operator tree, when it was watched closely and came to its end; otherwise empty.
@@ -87,7 +93,7 @@ private:
     void account() {
         if (reads_) account_reads(connection_.context(), reads_);
     }
-    void sample_memory() { peak_bytes_ = std::max(peak_bytes_, instance_.used_bytes()); }
+    void sample_memory();
 
     Instance &instance_;
     LakeConnection &connection_;
@@ -98,11 +104,14 @@ private:
     duckdb::unique_ptr<duckdb::PendingQueryResult> pending_;
     duckdb::unique_ptr<duckdb::QueryResult> result_;
     std::vector<std::string> filtered_tables_;  // see AlteredTables::spare
+    std::string written_catalog_;
+    std::string bound_to_;  // PlanInfo::bound_to
     bool creates_table_as_ = false;
     bool active_ = false;
     bool ended_ = false;
     bool abandoned_ = false;
-    uint64_t peak_bytes_ = 0;
+    Instance::MemoryUse idle_;  // before it ran
+    uint64_t peak_bytes_ = 0, spilled_bytes_ = 0;
     Watch watch_ = Watch::not_at_all;
     std::string profile_json_;
 };

@@ -34,10 +34,10 @@ Result<PlanInfo> SessionExecution::plan() {
     SessionVisit visit(*session_, cancellation_);
     if (!visit.status().ok()) return fail(visit.status());
     ROOST_RETURN_IF_ERROR(fail(visit.fail(prepare(visit, 0))));
-    const PlanEstimate estimate = query_->estimate();
-    return PlanInfo{.fits_small = estimate.held_bytes <= static_cast<double>(instance_->options().memory_bytes) / 2,
-                    .estimated_bytes = static_cast<uint64_t>(estimate.held_bytes),
-                    .header = header_of(*query_)};
+    const PlanEstimate estimate = query_->estimate(instance_->options().threads);
+    PlanInfo info = query_->plan_info(estimate);
+    info.fits_small = estimate.peak_bytes <= static_cast<double>(instance_->options().memory_bytes) / 2;
+    return info;
 }
 
 Status SessionExecution::start(const Grant &grant) {
