@@ -8,6 +8,8 @@ namespace {
 constexpr unsigned kViewDepthMax = 64;
 // More tables than anybody joins; a view that unfolds into more is placed by these.
 constexpr size_t kUsesMax = 256;
+// Bodies that are looked into: macros that call each other would multiply.
+constexpr size_t kExpandedMax = 1'000;
 
 }  // namespace
 
@@ -25,6 +27,14 @@ public:
     TableUseFinder(const LakeStates &states, const ParseView &parse, TableEpochs &epochs)
         : states_(states), parse_(parse), epochs_(epochs) {}
 
+    void look(const sql::Statement &statement, const NameScope &scope, unsigned depth) {
+        for (const sql::TableName &name : statement.reads) look(name, scope, false, depth);
+        for (const sql::TableName &name : statement.writes) look(name, scope, true, depth);
+        for (const sql::TableName &name : statement.calls) call(name, scope, depth);
+    }
+    FoundTables take() { return std::move(found_); }
+
+private:
     void look(const sql::TableName &name, const NameScope &scope, bool written, unsigned depth) {
         if (!name.catalog.empty()) {
             look_in(name.catalog, name.schema, name.table, written, depth);
@@ -39,34 +49,62 @@ public:
             }
         }
     }
-    FoundTables take() { return std::move(found_); }
+    // As a table's name is looked up; what is called without one is looked for in the path.
+    void call(const sql::TableName &name, const NameScope &scope, unsigned depth) {
+        if (!name.catalog.empty()) {
+            call_in(name.catalog, name.schema, name.table, depth);
+        } else if (!name.schema.empty()) {
+            if (!call_in(scope.catalog, name.schema, name.table, depth)) {
+                call_in(name.schema, "main", name.table, depth);
+            }
+        } else {
+            for (const std::string &schema : scope.search_path) {
+                if (call_in(scope.catalog, schema, name.table, depth)) return;
+            }
+        }
+    }
 
-private:
+    // Postgres' word for main.
+    static std::string real_schema(const std::string &schema) { return folded(schema) == "public" ? "main" : schema; }
+    LakeStates::const_iterator state_of(const std::string &catalog) const {
+        return std::ranges::find_if(
+            states_, [&](const auto &each) { return each.second && folded(each.first) == folded(catalog); });
+    }
+
+    // False: there is no such macro.
+    bool call_in(const std::string &catalog, const std::string &schema, const std::string &name, unsigned depth) {
+        const auto known = state_of(catalog);
+        if (known == states_.end()) return false;
+        const LakeMacro *macro = known->second->macro(real_schema(schema), name);
+        if (macro == nullptr) return false;
+        // Which of them is meant the engine knows; they seldom read other tables.
+        for (const MacroImplementation &each : macro->implementations) {
+            expand(each.type == "table" ? each.sql : "SELECT " + each.sql, known->first, real_schema(schema), depth);
+        }
+        return true;
+    }
+
     // False: there is no such table or view.
     bool look_in(const std::string &catalog, const std::string &schema, const std::string &name, bool written,
                  unsigned depth) {
-        const auto known = std::ranges::find_if(
-            states_, [&](const auto &each) { return each.second && folded(each.first) == folded(catalog); });
+        const auto known = state_of(catalog);
         if (known == states_.end()) return false;
-        // Postgres' word for it.
-        const std::string real_schema = folded(schema) == "public" ? "main" : schema;
-        if (const LakeView *view = known->second->view(real_schema, name)) {
-            expand(*view, known->first, real_schema, depth);
+        if (const LakeView *view = known->second->view(real_schema(schema), name)) {
+            expand(view->sql, known->first, real_schema(schema), depth);
             return true;
         }
-        const auto table = known->second->table(real_schema, name);
+        const auto table = known->second->table(real_schema(schema), name);
         if (table && table->data) add(known->first, *known->second, table, written);
         return table != nullptr;
     }
 
-    void expand(const LakeView &view, const std::string &catalog, const std::string &schema, unsigned depth) {
-        if (depth >= kViewDepthMax || found_.uses.size() >= kUsesMax) return;
-        const auto parsed = parse_(view.sql);
+    // The text of a view or a macro.
+    void expand(const std::string &text, const std::string &catalog, const std::string &schema, unsigned depth) {
+        if (depth >= kViewDepthMax || found_.uses.size() >= kUsesMax || ++expanded_ > kExpandedMax) return;
+        const auto parsed = parse_(text);
         if (!parsed.ok()) return;  // the engine says what is wrong with it
         const NameScope inside{catalog, {schema, "main"}};
-        for (const sql::Statement &body : *parsed) {
-            for (const sql::TableName &name : body.reads) look(name, inside, false, depth + 1);
-        }
+        for (const sql::Statement &body : *parsed) look(body, inside, depth + 1);
     }
 
     void add(const std::string &catalog, const LakeState &state, const std::shared_ptr<const TableState> &table,
@@ -99,6 +137,7 @@ private:
     const ParseView &parse_;
     TableEpochs &epochs_;
     FoundTables found_;
+    size_t expanded_ = 0;
 };
 
 FoundTables find_table_uses(const sql::Statement &statement, const NameScope &scope, const LakeStates &states,
@@ -106,8 +145,7 @@ FoundTables find_table_uses(const sql::Statement &statement, const NameScope &sc
     NameScope named = scope;
     if (named.search_path.empty()) named.search_path = {"main"};
     TableUseFinder finder(states, parse, epochs);
-    for (const sql::TableName &name : statement.reads) finder.look(name, named, false, 0);
-    for (const sql::TableName &name : statement.writes) finder.look(name, named, true, 0);
+    finder.look(statement, named, 0);
     return finder.take();
 }
 

@@ -1,5 +1,5 @@
-// From the names in a statement to the tables of the lake that placement places, with views expanded, as the mirrors
-// have them. Names that no mirror knows (temporary tables, system views, files) are left out. Pure but for the states
+// From the names in a statement to the tables of the lake that placement places, with views and macros expanded, as
+// the mirrors have them. Names that no mirror knows (temporary tables, system views, files) are left out. Pure but for the states
 // it is given; the epochs remember. Loop thread only.
 #pragma once
 

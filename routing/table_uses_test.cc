@@ -52,6 +52,17 @@ std::shared_ptr<const LakeState> lake(uint64_t snapshot, LakeState::Tables table
     view(11, 1, "inner_orders", "SELECT * FROM orders");
     view(12, 0, "loop", "SELECT * FROM loop");
     view(13, 0, "outer_view", "SELECT * FROM joined, sales.inner_orders");
+    const auto macro = [&](const std::string &name, const std::string &type, std::vector<std::string> texts) {
+        LakeMacro made;
+        made.id = 20 + names->macros.size();
+        made.name = name;
+        for (std::string &text : texts) made.implementations.push_back({"duckdb", std::move(text), type, {}});
+        names->macros.push_back(made);
+    };
+    macro("largest", "scalar", {"((SELECT max(id) FROM orders) + x)"});
+    macro("few", "table", {"SELECT * FROM lines WHERE (id > x)"});
+    macro("either", "scalar", {"(x + 1)", "(largest(x) + (SELECT count(*) FROM joined))"});
+    macro("round_about", "scalar", {"(round_about(x) + round_about(x + 1))"});
     LakeSnapshot at;
     at.id = snapshot;
     return std::make_shared<LakeState>(at, "", false, names, std::move(tables));
@@ -94,6 +105,18 @@ TEST_F(TableUses, ViewsAreExpandedWhereTheyAre) {
     EXPECT_EQ(ids("SELECT * FROM sales.inner_orders"), Ids{3});
     EXPECT_EQ(ids("SELECT * FROM outer_view JOIN orders USING (id)"), (Ids{1, 2, 3})) << "each table once";
     EXPECT_EQ(ids("SELECT * FROM loop"), Ids{});
+}
+
+TEST_F(TableUses, MacrosAreExpandedToo) {
+    EXPECT_EQ(ids("SELECT largest(3)"), Ids{1});
+    EXPECT_EQ(ids("SELECT * FROM lines WHERE id = MAIN.Largest(3)"), (Ids{1, 2}));
+    EXPECT_EQ(ids("SELECT * FROM few(1)"), Ids{2});
+    EXPECT_EQ(ids("SELECT lake.main.either(1, 2)"), (Ids{1, 2})) << "and what they call";
+    EXPECT_EQ(ids("SELECT sales.largest(3), nowhere.largest(3), no_such(1)"), Ids{});
+    EXPECT_EQ(ids("SELECT largest(3)", {"other", {}}), Ids{9}) << "its own macro, its own table";
+    EXPECT_EQ(ids("INSERT INTO lines SELECT largest(3)"), (Ids{1, 2}));
+    for (const auto &use : found.uses) EXPECT_EQ(use.written, use.table == 2);
+    EXPECT_EQ(ids("SELECT round_about(1)"), Ids{}) << "it ends";
 }
 
 TEST_F(TableUses, WhatIsWrittenIsSaid) {

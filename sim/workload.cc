@@ -106,7 +106,6 @@ bool parse_run(const std::vector<std::string> &words, Recorded &trace) {
     if (words[2] != "r" && words[2] != "w") return false;
     if (!(run.at_us >= 0) || !(run.cpu_us >= 0) || !std::isfinite(run.at_us) || !std::isfinite(run.cpu_us))
         return false;
-    if (!trace.statements.empty() && run.at_us < trace.statements.back().at_us) return false;
     run.writes = words[2] == "w";
     std::istringstream units(words[4]);
     for (std::string each; std::getline(units, each, ',');) {
@@ -157,6 +156,8 @@ Result<std::unique_ptr<Workload>> read_trace(std::istream &in) {
         if (!right) return wrong("a unit or a run as sim/workload.h describes them");
     }
     if (!begun) return Status(Code::invalid_argument, "the trace is empty");
+    // A recorder learns of a statement when it ends.
+    std::ranges::stable_sort(trace->statements, {}, &SimStatement::at_us);
     return std::unique_ptr<Workload>(std::move(trace));
 }
 

@@ -45,7 +45,7 @@ std::unique_ptr<Workload> make_synthetic(const WorkloadOptions &options, uint64_
 // A recorded trace: a line of text each,
 //   roost-trace 1
 //   unit NUMBER BYTES                              each unit before its first use, numbered from 0 without gaps
-//   run AT_US r|w CPU_US UNIT[,UNIT…]              in order of AT_US; w writes the first unit
+//   run AT_US r|w CPU_US UNIT[,UNIT…]              in any order; w writes the first unit
 // Empty lines and those that begin with # are skipped. Errors name the line.
 Result<std::unique_ptr<Workload>> read_trace(std::istream &in);
 void write_trace(std::ostream &out, Workload &workload, uint64_t statements);

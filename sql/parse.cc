@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "duckdb/main/database.hpp"
+#include "duckdb/parser/expression/function_expression.hpp"
 #include "duckdb/parser/parsed_data/alter_info.hpp"
 #include "duckdb/parser/parsed_data/comment_on_column_info.hpp"
 #include "duckdb/parser/parsed_data/copy_info.hpp"
@@ -14,6 +15,7 @@
 #include "duckdb/parser/statement/multi_statement.hpp"
 #include "duckdb/parser/tableref/list.hpp"
 #include "sql/lexer.h"
+#include "sql/rules.h"
 #include "sql/session_command.h"
 #include "sql/statement.h"
 #include "sql/tree.h"
@@ -78,7 +80,7 @@ static_assert(kinds.size() == static_cast<size_t>(Kind::other) + 1);
 
 const KindInfo &info_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }
 
-// Collects the names that a statement reads and writes.
+// Collects the names that a statement reads, writes and calls.
 class TableLister : public Visitor {
 public:
     explicit TableLister(Statement &statement) : statement_(statement) {}
@@ -89,10 +91,16 @@ public:
         (read ? statement_.reads : statement_.writes).push_back(use.name);
         return Status();
     }
+    Status on_function(const duckdb::FunctionExpression &call, bool /*in_from*/) override {
+        if (!find_functions(fold(call.function_name)).empty()) return Status();
+        const TableName name{call.catalog, call.schema, call.function_name};
+        if (seen_calls_.insert(name).second) statement_.calls.push_back(name);
+        return Status();
+    }
 
 private:
     Statement &statement_;
-    std::set<TableName> seen_reads_, seen_writes_;
+    std::set<TableName> seen_reads_, seen_writes_, seen_calls_;
 };
 
 std::string_view object_word(duckdb::CatalogType type) {

@@ -69,6 +69,7 @@ struct Statement {
     Kind kind = Kind::empty;
     std::vector<TableName> reads;   // tables and views named anywhere in it, CTE names left out
     std::vector<TableName> writes;  // targets of DML and DDL
+    std::vector<TableName> calls;   // functions that the engine does not have: macros of the lake, or nothing
     uint32_t param_count = 0;       // highest $n, or number of ? marks
     bool read_only_hint = false;    // begin: READ ONLY was said
     SessionCommand command;

@@ -25,6 +25,8 @@ class Load:
     def __init__(self, warm, readers):
         self.warm, self.ending, self.failed = warm, threading.Event(), []
         self.passes = [0] * readers
+        self.turn = threading.Condition()
+        self.paused, self.reading = False, 0
         self.threads = [threading.Thread(target=self._read, args=(number,), daemon=True) for number in range(readers)]
 
     def _read(self, number):
@@ -32,14 +34,30 @@ class Load:
         with psycopg.connect(self.warm.pool.pg_dsn, autocommit=True) as connection:
             while not self.ending.is_set():
                 for table in draw.sample(range(self.warm.tables), self.warm.tables):
-                    if self.ending.is_set():
-                        return
+                    with self.turn:
+                        self.turn.wait_for(lambda: not self.paused)
+                        self.reading += 1
                     try:
+                        if self.ending.is_set():
+                            return
                         n, total, _ = connection.execute(self.warm.query(table)).fetchone()
                         self.warm.check(table, n, total)
                     except Exception as error:  # noqa: BLE001  every kind is a failure
                         self.failed.append(f"t{table}: {error}")
+                    finally:
+                        with self.turn:
+                            self.reading -= 1
+                            self.turn.notify_all()
                 self.passes[number] += 1
+
+    def between_two_reads(self, do):
+        """Done while nobody reads: what was under way has ended, what comes after has not begun."""
+        with self.turn:
+            self.paused = True
+            assert self.turn.wait_for(lambda: self.reading == 0, 120), "the reads under way do not end"
+            do()
+            self.paused = False
+            self.turn.notify_all()
 
     def whole_passes(self, count=1):
         """Returns when each reader has gone through all tables so often, from now on."""
@@ -91,7 +109,8 @@ class Changes:
         wait_until(lambda: all(table["homes"] for table in self.tables().values()), ANSWER_WITHIN_S, "all is warm")
 
     def under_load(self, name, change, moved):
-        """`change` makes it and returns when it is in force; `moved(before, after)`: names of the tables that rank moves."""
+        """`change` makes it and returns when it is in force; `moved(before, after)`: names of the tables that rank moves, one that
+        moves twice twice."""
         before = self.owners()
         with Load(self.warm, self.readers) as load:
             load.whole_passes()
@@ -110,7 +129,7 @@ class Changes:
 
     @staticmethod
     def whose_owner_changed(before, after):
-        return {name for name in before if before[name] != after[name]}
+        return [name for name in before if before[name] != after[name]]
 
     # --- the changes
 
@@ -134,7 +153,7 @@ class Changes:
         after = self.tables()
         there = {name for name, table in after.items()
                  for home in table["homes"] if home["node"] == f"node-{JOINER}" and home["warm_bytes"] > 0}
-        row["note"] = f"of {len(row['moved'])} tables that are its own it has {len(there & row['moved'])}, of others {len(there - row['moved'])}"
+        row["note"] = f"of {len(row['moved'])} tables that are its own it has {len(there & set(row['moved']))}, of others {len(there - set(row['moved']))}"
         row["took"] = there
         return row
 
@@ -166,8 +185,11 @@ class Changes:
                            ANSWER_WITHIN_S, f"{name} is back")
                 told(self.pool, "resume", name)
                 wait_until(lambda: self.nodes()[name]["routable"], ANSWER_WITHIN_S, f"{name} gets statements")  # noqa: B023
-            away_bytes.append(self.warm.meter.bytes)
-            self.warm.meter.reset()
+
+            def all_back():
+                away_bytes.append(self.warm.meter.bytes)
+                self.warm.meter.reset()
+            load.between_two_reads(all_back)  # what was read elsewhere meanwhile has been fetched by then
         homes = {name: {home["node"] for home in table["homes"]} for name, table in self.tables().items()}
         row = self.under_load("a rolling restart of all", change, self.whose_owner_changed)
         lost = [name for name, table in self.tables().items() if not homes[name] <= {home["node"] for home in table["homes"]}]
@@ -176,12 +198,17 @@ class Changes:
         return row
 
     def replaced_volume(self):
+        """One node leaves for good, and another comes: what the first one had is read at the next in rank, until the second is there,
+        and then what that one owns is its."""
         name = sorted(self.nodes())[0]
         index = int(name.rsplit("-", 1)[1]) - 1
 
         def change(_):
             self.pool.replace_volume(index)
-        return self.under_load("a volume is replaced", change, self.whose_owner_changed)
+
+        def moved(before, after):
+            return [table for owners in (before, after) for table, (owner, _) in owners.items() if owner == name]
+        return self.under_load("a volume is replaced", change, moved)
 
     def weight(self, cpus, some):
         """The CPUs that a node may run on; it tells its weight with each heartbeat."""

@@ -19,9 +19,9 @@ def test_no_change_fails_a_read_or_fetches_more_than_has_moved(rows):
 
 def test_a_joiner_takes_its_own_tables_and_no_others(rows):
     joined = rows["a node joins (3 → 4)"]
-    assert joined["took"] == joined["moved"], joined
+    assert joined["took"] == set(joined["moved"]), joined
 
 
 def test_a_rolling_restart_moves_nothing_and_loses_no_home(rows):
     restart = rows["a rolling restart of all"]
-    assert restart["moved"] == set() and restart["lost"] == []
+    assert restart["moved"] == [] and restart["lost"] == []
