@@ -108,6 +108,9 @@ service::ServiceLimits service_limits(const config::Settings &settings) {
         for (const std::string &user : group.users) limits.group_of_user[user] = group.name;
     }
     limits.idle_transaction_timeout_ms = settings.idle_transaction_timeout_ms;
+    limits.session_idle_timeout_ms = settings.session_idle_timeout_ms;
+    limits.session_life_ms = settings.session_life_ms;
+    limits.http_sessions = settings.http_sessions == "on";
     limits.history_retention_ms = settings.history_retention_ms;
     limits.heartbeat_ms = static_cast<int64_t>(settings.heartbeat_ms);
     limits.engine_version = sql::engine_version();
@@ -181,8 +184,12 @@ Status run_gateway(const config::Settings &settings) {
             .with_hint("this version takes auto, affinity, segments, least_loaded or round_robin");
     }
     cluster::GatewayHub hub(hub_options(settings, std::move(join_token)), clock, *log, loop);
-    service::GatewayService service(std::make_unique<service::Core>(hub, *store, std::move(policy), *metrics, *log,
-                                                                    clock, loop, service_limits(settings)));
+    auto core = std::make_unique<service::Core>(hub, *store, std::move(policy), *metrics, *log, clock, loop,
+                                                service_limits(settings));
+    if (!settings.placement_trace.empty()) {
+        ROOST_ASSIGN_OR_RETURN(core->trace, routing::TraceRecorder::open({.path = settings.placement_trace}, *log));
+    }
+    service::GatewayService service(std::move(core));
     http::ApiOptions api;
     api.version = std::string(deps::kRoostVersion);
     http::HttpFront http(loop, service, clock, *log, api);

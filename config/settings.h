@@ -75,6 +75,8 @@ struct Settings {
     uint64_t node_memory_bytes = 0;
     uint32_t node_cpus = 0;  // 0: the machine's, shared out
     std::string routing;     // auto | affinity | segments | least_loaded | round_robin
+    std::string placement_trace;  // a file; empty: none
+    std::string http_sessions;  // on | off
 
     // Ports of the gateway.
     Address http, pg;

@@ -269,6 +269,11 @@ void add_pool(std::vector<Setting> &table) {
     table.push_back(row("routing", kFront,
                         choice({"auto", "affinity", "segments", "least_loaded", "round_robin"}, &S::routing), "auto",
                         "How a statement's node is chosen; auto is the best that this version has"));
+    table.push_back(row("placement_trace", kFront, text("FILE", &S::placement_trace), "",
+                        "File for what statements read, without their texts, 1 GiB at most, for roost sim placement "
+                        "--trace; empty: none"));
+    table.push_back(row("http_sessions", kFront, choice({"on", "off"}, &S::http_sessions), "off",
+                        "Sessions over HTTP; off as long as they have no temporary tables and no staged files"));
     table.push_back(row("http", kFront, address(&S::http, UnixSocket::refused), "127.0.0.1:8080",
                         "Address of the HTTP interface; port 0: any free one"));
     table.push_back(row("pg", kFront, address(&S::pg, UnixSocket::refused), "127.0.0.1:5433",

@@ -23,6 +23,7 @@
 #include "routing/member_health.h"
 #include "routing/policy.h"
 #include "routing/table_uses.h"
+#include "routing/trace_recorder.h"
 #include "routing/warm_units.h"
 #include "service/access.h"
 #include "service/audit.h"
@@ -42,6 +43,8 @@ struct ServiceLimits {
     int64_t admission_wait_ms = 300'000;
     std::map<std::string, std::string> group_of_user;  // of the workload, by user's name; the others are in none
     int64_t idle_transaction_timeout_ms = 60'000;
+    bool http_sessions = false;                                               // whether there are any
+    int64_t session_idle_timeout_ms = 900'000, session_life_ms = 14'400'000;  // of HTTP sessions
     int64_t cancel_max_ms = 5'000;  // a node that does not end a cancelled statement in this time is not waited for
     // How long the client of a write waits to hear whether it was committed when its node is lost: as long as a node
     // may be away.
@@ -96,6 +99,7 @@ struct Core {
     ShapeMemory shapes;
     routing::TableEpochs epochs;
     routing::WarmUnits warm;
+    std::unique_ptr<routing::TraceRecorder> trace;  // null: none is wanted
     Access access;
     Audit audit;
     std::set<RunStream *> running;

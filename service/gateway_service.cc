@@ -206,6 +206,7 @@ net::Task<void> GatewayService::tick() {
         if (n % 25 == 0 && !core_->unsettled.empty()) co_await settle_commits();
         if (n % 25 == 24) co_await reload_access();
         probe_members();
+        if (n % 5 == 0) expire_sql_sessions();
         if (n % 5 == 0) {
             const int64_t limit_us = core_->clock.monotonic_us() - core_->limits.idle_transaction_timeout_ms * 1000;
             for (const auto &session : sessions_) {

@@ -13,10 +13,11 @@
 #include "service/reach.h"
 #include "service/run_stream.h"
 #include "service/service.h"
+#include "service/sql_sessions.h"
 
 namespace roost::service {
 
-class GatewayService final : public Service, public AccessAdmin {
+class GatewayService final : public Service, public AccessAdmin, public SqlSessions {
 public:
     explicit GatewayService(std::unique_ptr<Core> core);
     ~GatewayService() override;
@@ -66,6 +67,15 @@ public:
     bool ready() const override;
     std::string metrics_text() override;
 
+    SqlSessions *sql_sessions() override { return core_->limits.http_sessions ? this : nullptr; }
+    Result<SqlSessionInfo> open_sql_session(const OpenSession &request, std::optional<Uuid> node) override;
+    Result<SqlSessionInfo> sql_session(const Principal &who, const Uuid &id) override;
+    Result<SqlSessionPage> list_sql_sessions(const Principal &who, std::string_view workspace,
+                                             const std::vector<std::string> &statuses, std::string_view cursor,
+                                             size_t limit) override;
+    net::Task<Status> close_sql_session(Principal who, Uuid id) override;
+    net::Task<Result<StatementInfo>> submit_in_session(SubmitRequest request, Uuid session) override;
+
     AccessAdmin *access_admin() override { return this; }
     net::Task<Result<std::vector<meta::User>>> users(Principal who) override;
     net::Task<Result<CreatedUser>> create_user(Principal who, NewUser request) override;
@@ -102,10 +112,41 @@ private:
         Status cancel_reason;
         // The history has its beginning, its end: nothing is acknowledged before that.
         bool start_durable = false, end_durable = false;
+        bool queued = false;         // in its session, behind others
         bool ends_recorded = false;  // its end is written by its RunStream, or as an import's
         std::vector<std::pair<std::string, std::string>> renames;  // import: staging paths → the person's own names
     };
     using EntryPtr = std::shared_ptr<Entry>;
+
+    // A session over HTTP: what runs in it, and what waits for that to end.
+    struct SqlSession {
+        explicit SqlSession(std::shared_ptr<Session> of, net::asio::any_io_executor executor)
+            : session(std::move(of)),
+              variables(SessionVariables::Identity{.user = session->principal.user_name}),
+              idle(std::move(executor)) {}
+        struct Queued {
+            EntryPtr entry;
+            std::vector<sql::Statement> statements;
+            SubmitRequest request;
+        };
+        SqlSessionInfo info;
+        const std::shared_ptr<Session> session;
+        SessionVariables variables;
+        std::deque<Queued> queue;
+        std::optional<Uuid> node;
+        EntryPtr entry;   // what runs; null: nothing
+        net::Event idle;  // nothing runs any more
+        int64_t opened_us = 0;
+    };
+    using SqlSessionPtr = std::shared_ptr<SqlSession>;
+    Result<SqlSessionPtr> find_sql_session(const Principal &who, const Uuid &id) const;
+    static const SqlSessionInfo &look_at(SqlSession &sql);
+    void end_sql_session(const SqlSessionPtr &sql, std::string_view status, std::string_view why);
+    void expire_sql_sessions();
+    net::Task<void> run_session(SqlSessionPtr sql);
+    net::Task<Status> run_queued(SqlSessionPtr sql, SqlSession::Queued &queued);
+    net::Task<Status> run_command(SqlSessionPtr sql, ExecuteRequest request, Uuid id);
+    void end_local(const EntryPtr &entry);
 
     Result<std::unique_ptr<RunStream>> make_run(const std::shared_ptr<Session> &session, ExecuteRequest request,
                                                 Reach reach, RunOptions options);
@@ -212,6 +253,8 @@ private:
     std::set<std::shared_ptr<Session>> sessions_;
     std::unordered_map<Uuid, EntryPtr> entries_;
     std::deque<Uuid> finished_entries_;
+    std::map<Uuid, SqlSessionPtr> sql_sessions_;  // the closed ones too, for a while
+    std::deque<Uuid> closed_sql_sessions_;
     struct CachedToken {
         Principal principal;
         int64_t until_us = 0;

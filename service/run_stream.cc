@@ -352,8 +352,8 @@ net::Task<Result<net::Frame>> RunStream::next_frame() {
     }
 }
 
-// Its COMMIT found no memory in the small lane: the node can't run it again in a slot, as it does with what fails before
-// that, for the catalog may have taken the commit all the same.
+// Its COMMIT found no memory in the small lane: the node can't run it again in a slot, as it does with what fails
+// before that, for the catalog may have taken the commit all the same.
 bool RunStream::outgrew_in_commit(const Completion &completion) const {
     return completion.commit_in_doubt && !completion.ran_large && !spec_.shape_is_large &&
            completion.status.sqlstate() == "53200";
@@ -363,7 +363,7 @@ net::Task<bool> RunStream::wrote_nothing() {
     const UnsettledCommit commit{spec_.id, written_catalog(spec_), record_.node, node_joins_};
     const CommitOutcome outcome =
         co_await core_.outcomes.learn(core_, commit, core_.limits.outcome_wait_max_ms, true, true);
-    co_return outcome.kind == CommitOutcome::Kind::not_committed && cancel_reason_.ok();
+    co_return outcome.kind == CommitOutcome::Kind::not_committed &&cancel_reason_.ok();
 }
 
 Status RunStream::run_as_large() {
@@ -611,6 +611,13 @@ void RunStream::settle_placement(bool ok) {
         member != core_.hub.members().end()) {
         directory->committed(record_.node, member->second.hello.incarnation, session_->written_units,
                              completion_.committed_snapshot);
+    }
+    if (core_.trace && ok) {
+        const NodeTimings &t = completion_.timings;
+        const uint64_t fetched = completion_.read_bytes().store_bytes;
+        const double cold_us = directory && fetched > 0 ? directory->read_cost().us(fetched) : 0;
+        core_.trace->record(since_us_, t.plan_us + t.execute_us - t.blocked_us - static_cast<int64_t>(cold_us),
+                            decision_.claim.parts);
     }
     core_.note_ended(decision_, record_.node, completion_, ok);
     if (ok && (spec_.transaction == TransactionAction::commit ? session_->wrote : spec_.writes && is_autocommit())) {

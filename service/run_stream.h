@@ -115,7 +115,7 @@ private:
     uint64_t rows_given_ = 0;
     bool begun_ = false;
     bool ran_again_ = false;  // after it had changed nothing and shown nothing
-    bool pins_ = false;  // the session's transaction is at this node because of this statement
+    bool pins_ = false;       // the session's transaction is at this node because of this statement
     bool settled_ = false;
     bool closed_early_ = false;    // dropped before its end by a reader who wanted no more
     bool state_recorded_ = false;  // the history has record_ as it is

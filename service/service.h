@@ -162,6 +162,7 @@ struct ImportRequest {
 };
 
 class AccessAdmin;
+class SqlSessions;
 
 class Service {
 public:
@@ -246,6 +247,8 @@ public:
 
     // Null where nobody can be managed.
     virtual AccessAdmin *access_admin() { return nullptr; }
+    // Sessions over HTTP; null where there are none.
+    virtual SqlSessions *sql_sessions() { return nullptr; }
 
     // --- bookkeeping of fronts
     virtual void connection_opened(std::string_view front) = 0;

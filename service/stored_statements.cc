@@ -19,6 +19,7 @@ GatewayService::EntryPtr GatewayService::make_entry(const std::shared_ptr<Sessio
     record.kind = std::move(kind);
     record.writes = writes;
     record.started_us = core_->clock.wall_us();
+    if (session->origin == "session") record.session = session->id;
     entries_[record.id] = entry;
     core_->meta.record_statement(record, durable_callback(entry, Record::start));
     return entry;
@@ -350,6 +351,7 @@ net::Task<Status> GatewayService::cancel(const Principal &who, const Uuid &id) {
         if ((*entry)->info.is_terminal()) co_return Status();
         if ((*entry)->cancel_reason.ok()) (*entry)->cancel_reason = reason;
         if ((*entry)->running) (*entry)->running->cancel(reason);
+        if ((*entry)->queued) finish_entry(*entry, reason);
         co_return Status();
     }
     // A streaming front's statement, cancelled by its id.

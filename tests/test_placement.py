@@ -177,3 +177,22 @@ def test_bytes_by_source_are_in_the_metrics(warm):
     for source in ("store", "cache"):
         assert f'roost_cache_statement_bytes_total{{source="{source}"}}' in text
     assert "roost_cache_warm_bytes" in text and "roost_placement_units" in text
+
+
+def test_what_was_recorded_can_be_simulated(warm, tmp_path):
+    trace = tmp_path / "load.trace"
+    warm.pool.env["ROOST_PLACEMENT_TRACE"] = str(trace)
+    warm.restart("auto", cold=True)
+    del warm.pool.env["ROOST_PLACEMENT_TRACE"]
+    for _ in range(3):
+        warm.read_pg([2, 4, 5])
+    warm.pool.execute("INSERT INTO t1 VALUES (1, 'x')")
+    warm.restart("auto", cold=False)  # the gateway that stops writes the rest
+    text = trace.read_text()
+    lines = text.splitlines()
+    assert lines[0] == "roost-trace 1" and sum(line.startswith("unit ") for line in lines) in (4, 5), lines  # and t0, by restart()
+    runs = [line.split()[2] for line in lines if line.startswith("run ")]
+    assert runs.count("r") in (9, 10) and runs.count("w") == 1, lines
+    assert "t1" not in text and "SELECT" not in text
+    done = run_roost("sim", "placement", "--trace", trace, "--in-flight", "1", "--policies", "affinity", "--markdown", "--warmup", "0")
+    assert done.returncode == 0 and "| affinity |" in done.stdout, done

@@ -11,7 +11,8 @@ namespace {
 using net::HttpResponse;
 using net::Task;
 
-constexpr int kApiVersion = 2;  // 3 obliges every client with pyarrow to read results as Arrow; sessions can't yet
+constexpr int kApiVersion =
+    2;  // 3 obliges every client with pyarrow to read results as Arrow; sessions can't inline it
 
 Status workspace_not_found(std::string_view name) {
     return Status(Code::not_found, "There is no workspace '" + std::string(name) + "'.")
@@ -76,6 +77,14 @@ Task<HttpResponse> Api::answer(Route route, Call call) {
         case Route::drop_grant:
         case Route::access_mode:
             co_return co_await access(route, call);
+        case Route::open_session:
+        case Route::list_sessions:
+        case Route::session:
+        case Route::close_session:
+        case Route::session_submit:
+        case Route::session_statements:
+        case Route::stage_files:
+            co_return co_await sessions(route, call);
         default:
             co_return look(route, call);
     }
@@ -112,8 +121,6 @@ HttpResponse Api::look(Route route, const Call &call) {
             return json_response(200, json_array(service_.nodes(), agent_object));
         case Route::nodes:
             return json_response(200, json_array(service_.nodes(), node_object));
-        case Route::session_later:
-            return error_response(501, "not_implemented", "HTTP sessions are not there yet; submit single statements.");
         default:
             return error_response(404, "not_found", "There is no such route.");
     }

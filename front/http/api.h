@@ -82,6 +82,15 @@ private:
     net::Task<Response> access_of_workspace(Route route, Call &call, service::AccessAdmin &admin, AccessBody body);
     net::Task<Response> access_of_catalog(Route route, Call &call, service::AccessAdmin &admin, AccessBody body);
 
+    net::Task<Response> sessions(Route route, Call &call);
+    net::Task<Response> open_session(Call &call, service::SqlSessions &sessions);
+    Response list_sessions(const Call &call, service::SqlSessions &sessions);
+    net::Task<Response> submit_in_session(Call &call, service::SqlSessions &sessions, Uuid id);
+    net::Task<Response> session_statements(Call &call, service::SqlSessions &sessions, Uuid id);
+    // What a submit asks for, its body read and decoded.
+    net::Task<Result<service::SubmitRequest>> submit_request(Call &call);
+    Response history_page(meta::StatementPage &page) const;
+
     net::Task<Response> import_upload(Call &call);
     net::Task<Response> import_run(Call &call);
     net::Task<Response> import_drop(Call &call);

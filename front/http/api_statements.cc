@@ -57,15 +57,14 @@ HttpResponse Api::statement_response(const service::StatementInfo &info, uint32_
                          statement_object(info, {.first_page_max_rows = first_page_rows}));
 }
 
-Task<HttpResponse> Api::submit(Call &call) {
+Task<Result<service::SubmitRequest>> Api::submit_request(Call &call) {
     auto text = co_await read_body(call.body, options_.json_body_max_bytes);
-    if (!text.ok()) co_return error_response(text.status());
+    if (!text.ok()) co_return text.status();
     auto body = co_await decoded(
         std::move(*text), [limits = options_.decode](const std::string &json) { return decode_submit(json, limits); });
-    if (!body.ok()) co_return error_response(body.status());
+    if (!body.ok()) co_return body.status();
     service::SubmitRequest request;
     request.principal = call.who;
-    request.workspace = call.args[0];
     request.catalog = std::move(body->catalog);
     request.sql = std::move(body->sql);
     request.params = std::move(body->params);
@@ -77,8 +76,15 @@ Task<HttpResponse> Api::submit(Call &call) {
     if (const std::string *agent = net::find_header(call.request.headers, "User-Agent")) {
         request.client_name = client_product(*agent);
     }
-    const uint32_t first_page_rows = body->first_page_rows;
-    const auto info = co_await service_.submit(std::move(request));
+    co_return request;
+}
+
+Task<HttpResponse> Api::submit(Call &call) {
+    auto request = co_await submit_request(call);
+    if (!request.ok()) co_return error_response(request.status());
+    request->workspace = call.args[0];
+    const uint32_t first_page_rows = request->first_page_rows;
+    const auto info = co_await service_.submit(std::move(*request));
     if (!info.ok()) co_return error_response(as_oneshot(info.status()));
     co_return statement_response(*info, first_page_rows);
 }
@@ -164,19 +170,23 @@ Task<HttpResponse> Api::history(Call &call) {
     if (!query->all_workspaces) query->filter.workspace = workspace->id;
     auto page = co_await service_.list(call.who, std::move(query->filter));
     if (!page.ok()) co_return error_response(page.status());
+    co_return history_page(*page);
+}
+
+HttpResponse Api::history_page(meta::StatementPage &page) const {
     JsonObject object;
-    object.raw("items", json_array(page->items, [this](meta::StatementRecord &record) {
+    object.raw("items", json_array(page.items, [this](meta::StatementRecord &record) {
                    service::StatementInfo info;
                    info.record = std::move(record);
                    return statement_object(info, {.sql_max_bytes = options_.listed_sql_max_bytes});
                }));
-    if (page->has_more) {
-        object.text("cursor", page->cursor);
+    if (page.has_more) {
+        object.text("cursor", page.cursor);
     } else {
         object.null("cursor");
     }
-    object.flag("has_more", page->has_more);
-    co_return json_response(200, object.take());
+    object.flag("has_more", page.has_more);
+    return json_response(200, object.take());
 }
 
 Task<HttpResponse> Api::audit(Call &call) {

@@ -497,6 +497,16 @@ Result<SubmitBody> decode_submit(std::string_view body, const DecodeLimits &limi
     return submit;
 }
 
+Result<OpenSessionBody> decode_open_session(std::string_view body) {
+    if (body.empty()) return OpenSessionBody();
+    // A session is open at once: how long a client would wait for that does not matter.
+    ROOST_ASSIGN_OR_RETURN(const JsonFields fields, parse_fields(body, {"catalog", "agent_id"}));
+    OpenSessionBody open;
+    ROOST_RETURN_IF_ERROR(read_string(fields, "catalog", false, open.catalog));
+    ROOST_RETURN_IF_ERROR(read_uuid(fields, "agent_id", open.agent));
+    return open;
+}
+
 namespace {
 
 Result<std::vector<std::string>> decode_paths(const JsonValue *value, const std::string &field) {

@@ -79,6 +79,12 @@ struct SubmitBody {
 };
 Result<SubmitBody> decode_submit(std::string_view body, const DecodeLimits &limits = {});
 
+struct OpenSessionBody {
+    std::string catalog;
+    std::optional<Uuid> agent;
+};
+Result<OpenSessionBody> decode_open_session(std::string_view body);
+
 struct ImportBody {
     struct File {
         std::string name, original, format;

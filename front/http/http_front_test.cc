@@ -215,7 +215,7 @@ TEST_F(HttpFrontTest, WrongMethod) {
     EXPECT_EQ(*find_header(answer.headers, "Allow"), "POST, GET, HEAD");
 }
 
-TEST_F(HttpFrontTest, SessionsAreNotThereYet) {
+TEST_F(HttpFrontTest, SessionsAreTheServicesToHave) {
     expect_error(call("POST", "/api/workspaces/main/sql/sessions", "{}"), 501, "not_implemented");
     expect_error(call("DELETE", "/api/sql/sessions/" + Uuid::make().to_string()), 501, "not_implemented");
 }

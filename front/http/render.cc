@@ -314,6 +314,21 @@ std::string cache_done_object(const service::CacheDone &done) {
     return object.take();
 }
 
+std::string session_object(const service::SqlSessionInfo &session) {
+    JsonObject object;
+    object.text("id", session.id.to_string()).text("status", session.status);
+    object.raw("agent_id", id_or_null(session.node)).null("agent_name");
+    object.text("active_catalog", session.active_catalog).null("staging_uri");
+    object.text_or_null("error", session.is_open() ? std::string() : "the session is over: " + session.close_reason);
+    object.raw("workspace_id", id_or_null(session.workspace_id)).text("workspace", session.workspace);
+    object.raw("user_id", id_or_null(session.user_id)).text("user_name", session.user_name);
+    object.text_or_null("client_name", session.client_name).text_or_null("client_version", session.client_version);
+    object.raw("created_at", json_time(session.created_us)).raw("opened_at", json_time(session.created_us));
+    object.raw("last_active_at", json_time(session.last_active_us)).raw("closed_at", json_time(session.closed_us));
+    object.text_or_null("close_reason", session.close_reason).number("statement_count", session.statements);
+    return object.take();
+}
+
 std::string audit_object(const meta::AuditRecord &record) {
     const auto id = [](const Uuid &uuid) { return uuid.is_nil() ? std::string() : uuid.to_string(); };
     JsonObject object;

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "net/http_message.h"
 #include "service/service.h"
+#include "service/sql_sessions.h"
 
 namespace roost::http {
 
@@ -57,5 +58,6 @@ std::string placement_object(const service::TablePlacement &table);
 std::string cache_done_object(const service::CacheDone &done);
 
 std::string audit_object(const meta::AuditRecord &record);
+std::string session_object(const service::SqlSessionInfo &session);
 
 }  // namespace roost::http

@@ -59,13 +59,13 @@ constexpr std::array kRoutes = {
     Entry{"PUT", "api/workspaces/{}/imports/{}/files/{}", Route::import_upload},
     Entry{"POST", "api/workspaces/{}/imports/{}", Route::import_run},
     Entry{"DELETE", "api/workspaces/{}/imports/{}", Route::import_drop},
-    Entry{"POST", "api/workspaces/{}/sql/sessions", Route::session_later},
-    Entry{"GET", "api/workspaces/{}/sql/sessions", Route::session_later},
-    Entry{"GET", "api/sql/sessions/{}", Route::session_later},
-    Entry{"DELETE", "api/sql/sessions/{}", Route::session_later},
-    Entry{"POST", "api/sql/sessions/{}/statements", Route::session_later},
-    Entry{"GET", "api/sql/sessions/{}/statements", Route::session_later},
-    Entry{"POST", "api/sql/sessions/{}/staging-files", Route::session_later},
+    Entry{"POST", "api/workspaces/{}/sql/sessions", Route::open_session},
+    Entry{"GET", "api/workspaces/{}/sql/sessions", Route::list_sessions},
+    Entry{"GET", "api/sql/sessions/{}", Route::session},
+    Entry{"DELETE", "api/sql/sessions/{}", Route::close_session},
+    Entry{"POST", "api/sql/sessions/{}/statements", Route::session_submit},
+    Entry{"GET", "api/sql/sessions/{}/statements", Route::session_statements},
+    Entry{"POST", "api/sql/sessions/{}/staging-files", Route::stage_files},
 };
 
 bool match_pattern(std::string_view pattern, const std::vector<std::string> &segments) {

@@ -56,7 +56,13 @@ enum class Route : uint8_t {
     put_grant,
     drop_grant,
     access_mode,
-    session_later,  // the session routes; not there yet
+    open_session,
+    list_sessions,
+    session,
+    close_session,
+    session_submit,
+    session_statements,
+    stage_files,
 };
 
 struct RouteMatch {
