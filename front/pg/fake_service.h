@@ -170,6 +170,9 @@ public:
     }
     net::Task<Result<std::string>> profile(const service::Principal &, const Uuid &) override { co_return missing(); }
     std::vector<service::NodeInfo> nodes() const override { return {}; }
+    net::Task<Result<service::NodeInfo>> set_profile(service::Principal, std::string, std::string) override {
+        co_return missing();
+    }
     net::Task<Result<service::NodeInfo>> drain_node(service::Principal, std::string, bool) override {
         co_return Status(Code::unimplemented, "not here");
     }
