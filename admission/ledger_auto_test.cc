@@ -500,5 +500,35 @@ TEST_F(AutoTest, what_is_used_beyond_a_limit_is_not_lent) {
     EXPECT_EQ(ledger.used(first, kGiB, 4).grants.size(), 1U);
 }
 
+// It is one instance, whatever the profile is called by then: another one beside it would be memory that nobody counts.
+TEST_F(AutoTest, an_instance_that_a_session_kept_keeps_its_place_when_it_is_granted_a_slot) {
+    Ledger ledger = make();
+    const Uuid session = Uuid::make();
+    const auto first = ledger.request(want(session, kGiB), 0);
+    ASSERT_EQ(first.kind, Kind::granted);
+    ledger.end(session, Keep::elastic, 1);
+    obey(ledger, 1);
+    std::vector<Uuid> others;
+    for (int i = 0; i < 3; ++i) {
+        others.push_back(Uuid::make());
+        ledger.request(want(others.back(), i < 2 ? 4 * kGiB : kGiB), 2);
+        obey(ledger, 2);
+    }
+    EXPECT_EQ(ledger.request(want(session, 4 * kGiB), 3).kind, Kind::waiting);
+    EXPECT_GT(ledger.view(session).counted_bytes, 0U) << "its instance is there";
+    Outcome all = ledger.set_profile(Profile::equal_2, 4);
+    for (const Uuid &other : others) {
+        const Outcome one = ledger.release(other, 5);
+        all.grants.insert(all.grants.end(), one.grants.begin(), one.grants.end());
+    }
+    // The engine has not closed what was kept when there is room for a slot.
+    ASSERT_EQ(ids(all), std::vector{session});
+    EXPECT_EQ(all.grants[0].slot, first.grant.slot);
+    ledger.end(session, Keep::nothing, 7);
+    ledger.release(session, 8);
+    const auto next = ledger.request(want(Uuid::make(), kGiB), 9);
+    EXPECT_EQ(next.kind, Kind::granted) << "and the slot is there for others";
+}
+
 }  // namespace
 }  // namespace roost::admission

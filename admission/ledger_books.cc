@@ -43,7 +43,12 @@ Ledger::Account &Ledger::open_account(const Uuid &id, Slot *slot) {
     Account &account = found->second;
     account.id = id;
     if (slot != nullptr) {
-        if (!is_new && !account.in_ladder) spare_numbers_.insert(account.slot);
+        // An instance that is there already keeps its place: what it holds is counted in the slot now, and another
+        // one must not be made beside it.
+        if (!is_new && !account.in_ladder) {
+            spare_numbers_.insert(slot->number);
+            slot->number = account.slot;
+        }
         slot->holder = id;
         account.slot = slot->number;
         account.in_ladder = true;

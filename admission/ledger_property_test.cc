@@ -169,7 +169,8 @@ private:
         using Kind = Ledger::Answer::Kind;
         if (answer.kind == Kind::granted) {
             ASSERT_TRUE(keeps || !passes) << "a newcomer passed a waiter";
-            ASSERT_TRUE(!request.fixed || keeps || answer.grant.elastic_bytes == 0) << "lent to one that can't give back";
+            ASSERT_TRUE(!request.fixed || keeps || answer.grant.elastic_bytes == 0)
+                << "lent to one that can't give back";
             Waiting waiting{request.account, request.user, request.group, 0, 0, false};
             start(waiting, answer.grant);
             return;

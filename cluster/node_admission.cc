@@ -206,7 +206,15 @@ Grant NodeAdmission::begin(const Uuid &id) {
             .elastic_bytes = view.told_bytes - std::min(view.told_bytes, view.required_bytes)};
 }
 
-void NodeAdmission::started(const Uuid &id) {
+void NodeAdmission::started(const Uuid &id, bool well) {
+    if (!well) {
+        MutexLock lock(mutex_);
+        const auto found = accounts_.find(id);
+        if (found == accounts_.end() || found->second.order) return;
+        // Carried out when it has ended, if its instance is kept.
+        found->second.order = Order{found->second.begun_with_order, ledger_.view(id).told_bytes};
+        return;
+    }
     const auto slot = [&]() -> std::optional<uint32_t> {
         MutexLock lock(mutex_);
         const auto found = accounts_.find(id);

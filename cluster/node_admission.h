@@ -67,8 +67,9 @@ public:
     // What the account's statement starts with, now; from then on its limit stays until started(). Waits for an order
     // that is under way.
     Grant begin(const Uuid &account) ROOST_EXCLUDES(mutex_);
-    // The engine has set the limit of begin(), or has failed to start.
-    void started(const Uuid &account) ROOST_EXCLUDES(mutex_);
+    // The engine has started with the limit of begin(); or it has failed to, and which limit its instance has, if there
+    // is one, nobody knows: it is told once more.
+    void started(const Uuid &account, bool well) ROOST_EXCLUDES(mutex_);
     // Its execution is about to finish: no order is carried out before ended(). Waits for one that is under way.
     void finishing(const Uuid &account) ROOST_EXCLUDES(mutex_);
     // The execution is gone. `keeps`: its instance is kept for the session's next statement; else its memory is back.

@@ -268,7 +268,7 @@ bool NodeAgent::do_start(const TaskPtr &task) {
         task->grant.keeps = task->keeps;
     }
     Status status = task->execution->start(task->grant);
-    if (own_slot) admission_.started(task->holder);
+    if (own_slot) admission_.started(task->holder, status.ok());
     if (!status.ok()) {
         fail(task, std::move(status));
         return false;

@@ -85,7 +85,7 @@ protected:
     }
 
     static constexpr uint64_t kEnough = 64u << 20;
-    TestEngine &lake_ = TestEngine::get();
+    TestEngine lake_;  // its own: what other tests left in a lake would have to be loaded, too
     cache::testing::Platter platter_;
     ManualClock clock_;
     std::unique_ptr<obs::Log> log_ = obs::make_null_log();
