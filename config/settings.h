@@ -73,10 +73,10 @@ struct Settings {
     // The pool.
     uint32_t nodes = 0;
     uint64_t node_memory_bytes = 0;
-    uint32_t node_cpus = 0;  // 0: the machine's, shared out
-    std::string routing;     // auto | affinity | segments | least_loaded | round_robin
+    uint32_t node_cpus = 0;       // 0: the machine's, shared out
+    std::string routing;          // auto | affinity | segments | least_loaded | round_robin
     std::string placement_trace;  // a file; empty: none
-    std::string http_sessions;  // on | off
+    std::string http_sessions;    // on | off
 
     // Ports of the gateway.
     Address http, pg;
