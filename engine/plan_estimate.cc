@@ -231,6 +231,14 @@ private:
         }
         return result;
     }
+    // One pipeline, then another while what the first gathered is held.
+    static Alive followed(const Alive &first, const Alive &rest) {
+        return {.before = std::max(first.before, first.held + rest.before),
+                .held = first.held + rest.held,
+                .scan = rest.scan,
+                .kept = first.kept + rest.kept,
+                .workers = rest.workers};
+    }
     Alive common_table(const PhysicalOperator &op) {
         const bool recursive = op.type != PhysicalOperatorType::CTE;
         const double rows = recursive ? std::max(rows_of(op), rows_of(child(op, 0))) : rows_of(child(op, 0));
@@ -239,11 +247,7 @@ private:
         first.kept += bytes;
         if (!recursive) cte_factors_[op.Cast<duckdb::PhysicalCTE>().table_index] = factor_of(child(op, 0));
         const Alive rest = alive(child(op, 1));
-        return {.before = std::max(first.before, first.held + rest.before),
-                .held = first.held + rest.held,
-                .scan = rest.scan,
-                .kept = first.kept + rest.kept,
-                .workers = rest.workers};
+        return followed(first, rest);
     }
     Alive delim_join(const duckdb::PhysicalDelimJoin &op) {
         const Alive input = alive(child(op, 0));
@@ -256,11 +260,7 @@ private:
         }
         const Alive side = gathered(input, built(op.join, child(op, 0), input.workers) + distinct);
         const Alive probe = alive(child(op.join, 0));
-        return {.before = std::max(side.before, side.held + probe.before),
-                .held = side.held + probe.held,
-                .scan = probe.scan,
-                .kept = side.kept + probe.kept,
-                .workers = probe.workers};
+        return followed(side, probe);
     }
     Alive merged(const duckdb::PhysicalMergeInto &op) {
         Alive result = alive(child(op, 0));

@@ -36,30 +36,26 @@ public:
 
 private:
     void look(const sql::TableName &name, const NameScope &scope, bool written, unsigned depth) {
+        find(name, scope, [&](const std::string &catalog, const std::string &schema) {
+            return look_in(catalog, schema, name.table, written, depth);
+        });
+    }
+    void call(const sql::TableName &name, const NameScope &scope, unsigned depth) {
+        find(name, scope, [&](const std::string &catalog, const std::string &schema) {
+            return call_in(catalog, schema, name.table, depth);
+        });
+    }
+    // Where a name may be, in the engine's order, until `is_there`(catalog, schema) says that it is.
+    template <class IsThere>
+    static void find(const sql::TableName &name, const NameScope &scope, const IsThere &is_there) {
         if (!name.catalog.empty()) {
-            look_in(name.catalog, name.schema, name.table, written, depth);
+            is_there(name.catalog, name.schema);
         } else if (!name.schema.empty()) {
             // A schema of the active catalog, or a catalog whose main schema is meant.
-            if (!look_in(scope.catalog, name.schema, name.table, written, depth)) {
-                look_in(name.schema, "main", name.table, written, depth);
-            }
+            if (!is_there(scope.catalog, name.schema)) is_there(name.schema, "main");
         } else {
             for (const std::string &schema : scope.search_path) {
-                if (look_in(scope.catalog, schema, name.table, written, depth)) return;
-            }
-        }
-    }
-    // As a table's name is looked up; what is called without one is looked for in the path.
-    void call(const sql::TableName &name, const NameScope &scope, unsigned depth) {
-        if (!name.catalog.empty()) {
-            call_in(name.catalog, name.schema, name.table, depth);
-        } else if (!name.schema.empty()) {
-            if (!call_in(scope.catalog, name.schema, name.table, depth)) {
-                call_in(name.schema, "main", name.table, depth);
-            }
-        } else {
-            for (const std::string &schema : scope.search_path) {
-                if (call_in(scope.catalog, schema, name.table, depth)) return;
+                if (is_there(scope.catalog, schema)) return;
             }
         }
     }

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "lake/ducklake.h"
+#include "service/aborted_transaction.h"
 #include "service/local_stream.h"
 #include "service/variable_stream.h"
 
@@ -518,12 +519,7 @@ net::Task<Result<std::unique_ptr<ResultStream>>> GatewayService::execute(std::sh
     if (kind == Kind::commit || kind == Kind::rollback) {
         co_return co_await end_transaction(session, request.statement, kind == Kind::commit);
     }
-    if (session->transaction == TransactionState::failed) {
-        if (!session->transaction_failure.ok()) co_return std::exchange(session->transaction_failure, Status());
-        co_return Status(Code::failed_precondition,
-                         "current transaction is aborted, commands ignored until end of transaction block")
-            .with_sqlstate("25P02");
-    }
+    if (session->transaction == TransactionState::failed) co_return aborted_transaction(*session);
     if (kind == Kind::use) co_return use(session, request.statement);
     if (kind == Kind::set_variable) co_return co_await set_variable(session, std::move(request));
     if (sql::is_session_command(kind)) {

@@ -3,6 +3,7 @@
 #include <boost/asio/detached.hpp>
 #include <charconv>
 
+#include "service/aborted_transaction.h"
 #include "service/gateway_service.h"
 
 namespace roost::service {
@@ -20,12 +21,6 @@ Status not_open(const SqlSessionInfo &info) {
                   "the session is " + info.status + (info.close_reason.empty() ? "" : " (" + info.close_reason + ")"))
         .with_name("session_not_open")
         .with_hint("open another one");
-}
-
-Status transaction_aborted() {
-    return Status(Code::failed_precondition,
-                  "current transaction is aborted, commands ignored until end of transaction block")
-        .with_sqlstate("25P02");
 }
 
 std::optional<bool> flag(const sql::SessionCommand &command, const char *name) {
@@ -48,8 +43,7 @@ bool is_postgres_only(const sql::Statement &statement) {
 Result<SqlSessionInfo> GatewayService::open_sql_session(const OpenSession &request, std::optional<Uuid> node) {
     if (core_->draining) return Status(Code::unavailable, "roost is shutting down").with_sqlstate("57P03");
     ROOST_RETURN_IF_ERROR(check_node(node));
-    size_t open = 0;
-    for (const auto &[id, each] : sql_sessions_) open += each->info.is_open() ? 1 : 0;
+    const size_t open = sql_sessions_.size() - closed_sql_sessions_.size();
     if (open >= kOpenMax) {
         return Status(Code::unavailable,
                       "there are " + std::to_string(open) + " open sessions, as many as there may be")
@@ -249,8 +243,7 @@ net::Task<Status> GatewayService::run_queued(SqlSessionPtr sql, SqlSession::Queu
         }
         Session &session = *sql->session;
         if (session.transaction == TransactionState::failed) {
-            status = session.transaction_failure.ok() ? transaction_aborted()
-                                                      : std::exchange(session.transaction_failure, Status());
+            status = aborted_transaction(session);
             continue;
         }
         RunOptions options;
@@ -292,10 +285,7 @@ net::Task<Status> GatewayService::run_command(SqlSessionPtr sql, ExecuteRequest 
         variables.apply_to(session);
         co_return ended.status();
     }
-    if (session.transaction == TransactionState::failed) {
-        if (!session.transaction_failure.ok()) co_return std::exchange(session.transaction_failure, Status());
-        co_return transaction_aborted();
-    }
+    if (session.transaction == TransactionState::failed) co_return aborted_transaction(session);
     Status status;
     if (kind == sql::Kind::set) {
         const auto scope = command.options.find("scope");
